@@ -105,11 +105,15 @@ type Config struct {
 	// PollInterval is the longest pause between two reads of an idle shard; default 250 ms.
 	// (AWS allows 5 reads a second and shard, for all applications together.)
 	PollInterval time.Duration
-	// MaxRecords is the number of records that one read asks for; default and limit 10,000. A
-	// worker holds up to two reads of each shard in memory, of up to 10 MiB each. A batch can
-	// exceed MaxRecords only by the records of its last Kinesis record, since an aggregate is not
-	// divided.
+	// MaxRecords is the largest number of records of one read and one batch; default and limit
+	// 10,000. A batch can exceed it only by the records of its last Kinesis record, since an
+	// aggregate is not divided.
 	MaxRecords int
+	// Buffer bounds the memory in bytes of all records that the worker has read and its handlers
+	// have not finished; a record of 100 bytes counts 312. Each shard that it reads has an equal
+	// share, and one record at least. A batch has half a share at most. Default 64 MiB, at least 1
+	// MiB.
+	Buffer int64
 	// CheckpointInterval is the shortest time between two checkpoints of a shard in the table;
 	// default half the failover time. A hand-over, a stop and the end of a shard do not wait for
 	// it. Records processed since the last checkpoint come again after a crash.
@@ -153,6 +157,9 @@ func (c Config) withDefaults() Config {
 	defaultTo(&c.ShutdownTimeout, 30*time.Second)
 	if c.MaxRecords == 0 {
 		c.MaxRecords = maxRecords
+	}
+	if c.Buffer == 0 {
+		c.Buffer = 64 << 20
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -199,6 +206,7 @@ func (c Config) Validate() error {
 	fault(c.MaxLeases < 0, "MaxLeases is %d: want 0 (no limit) or more", c.MaxLeases)
 	fault(c.MaxRecords < 0 || c.MaxRecords > maxRecords,
 		"MaxRecords is %d: want 1 to %d", c.MaxRecords, maxRecords)
+	fault(c.Buffer != 0 && c.Buffer < 1<<20, "Buffer is %d bytes: want 1 MiB or more", c.Buffer)
 	for _, d := range []struct {
 		name  string
 		value time.Duration

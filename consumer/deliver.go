@@ -120,6 +120,7 @@ func (d *delivery) take(ctx context.Context, p *page) error {
 
 // settled reports a page whose records have been processed, or that a sink has taken.
 func (h *holding) settled(p *page) {
+	p.account.free(p.memory)
 	h.keeper.measure(p.bytes, p.behind)
 	for _, void := range p.voided {
 		h.event(Event{

@@ -17,7 +17,9 @@ import (
 // page is a range of a shard, opened: whole Kinesis records, out of one read.
 type page struct {
 	records []runnel.Record
-	bytes   int64             // of the records
+	bytes   int64             // of the records' data
+	memory  int64             // of the records
+	account *account          // that counts it; nil if none does
 	through runnel.Position   // the last Kinesis record's end, or the end of the page before
 	change  []byte            // of a sink's reader's state, since the page before
 	steps   []step            // of a handler's filter
@@ -44,8 +46,9 @@ type fetcher struct {
 	run    *run
 	source pages.Source
 	reading
-	left  pages.Page // the part of the last read that has not been opened yet
-	pages chan page
+	left    pages.Page // the part of the last read that has not been opened yet
+	account *account   // nil if none counts the memory
+	pages   chan page
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -59,7 +62,10 @@ func (r *run) fetch(
 	cfg := r.pages(held.Key, r.originOf(held), after, r.cfg.MaxRecords)
 	cfg.Checked, cfg.Gaps, cfg.Complete, cfg.Parents = true, true, complete, held.Parents
 	open.After = after
+	account := r.buffer.add(r.cfg.MaxRecords)
+	cfg.Room, cfg.Unused = account.room, account.unused
 	f := r.newFetcher(cfg, open)
+	f.account = account
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(f.done)
@@ -79,6 +85,7 @@ func (r *run) newFetcher(cfg pages.Config, open reading) *fetcher {
 func (f *fetcher) stop() {
 	f.cancel()
 	<-f.done
+	f.account.close()
 }
 
 func (f *fetcher) loop(ctx context.Context) {
@@ -120,6 +127,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		if f.left, err = f.source.Next(ctx); err != nil {
 			return page{}, err
 		}
+		f.account.read(f.left.Records)
 	}
 	switch {
 	case f.left.Gone:
@@ -127,9 +135,10 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	case f.left.Gap:
 		p.gap, f.After = f.gapBefore()
 	}
-	from := f.After
-	p.records = make([]runnel.Record, 0, len(f.left.Records))
-	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords {
+	from, unopened := f.After, f.left.Records
+	p.records, p.account = make([]runnel.Record, 0, len(f.left.Records)), f.account
+	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords &&
+		!f.account.full(p.memory) {
 		if err := f.open(ctx, &f.left.Records[0], &p); err != nil {
 			var void *VoidError
 			switch {
@@ -144,6 +153,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		}
 		f.left.Records = f.left.Records[1:]
 	}
+	f.account.opened(unopened[:len(unopened)-len(f.left.Records)], p.memory)
 	p.through, p.behind, f.left.Gap = f.After, f.left.Behind, false
 	if len(f.left.Records) > 0 {
 		p.behind = max(p.behind, time.Millisecond)

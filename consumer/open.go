@@ -90,6 +90,7 @@ func (p *page) Expect(n int) {
 // Take adds a user record.
 func (p *page) Take(r runnel.Record) bool {
 	p.bytes += int64(len(r.Data))
+	p.memory += userOverhead + int64(len(r.Data)+max(0, len(r.PartitionKey)-keyBytes))
 	p.records = append(p.records, r)
 	return true
 }

@@ -150,6 +150,7 @@ type run struct {
 	kept     atomic.Int64               // the stream's retention period, as of the last look at it
 	final    chan error                 // the error that ends the worker, of a shard
 	rows     rows                       // that cannot be read
+	buffer   buffer                     // of what was read
 	holdings holdings                   // held, for operators
 	requests chan func(context.Context) // for the coordinator to carry out
 	origin   runnel.From                // the application's, once it is settled
@@ -168,7 +169,7 @@ type run struct {
 
 func newRun(cfg Config, stopping <-chan struct{}) *run {
 	r := &run{
-		cfg: cfg, stopping: stopping, sink: cfg.Sink,
+		cfg: cfg, stopping: stopping, sink: cfg.Sink, buffer: buffer{limit: cfg.Buffer},
 		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
 		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
 		final: make(chan error, 1), requests: make(chan func(context.Context)),

@@ -144,11 +144,26 @@ func optional(text string) *string {
 }
 
 func (c *Cursor) get(ctx context.Context) (answer, error) {
+	limit := c.cfg.Limit
+	if c.cfg.Room != nil {
+		var err error
+		if limit, err = c.cfg.Room(ctx); err != nil {
+			return answer{}, err
+		}
+	}
+	got, err := c.getRecords(ctx, limit)
+	if err != nil && c.cfg.Unused != nil {
+		c.cfg.Unused()
+	}
+	return got, err
+}
+
+func (c *Cursor) getRecords(ctx context.Context, limit int) (answer, error) {
 	ctx, cancel := c.call(ctx)
 	defer cancel()
 	in := &kinesis.GetRecordsInput{ShardIterator: &c.iterator, StreamARN: optional(c.cfg.ARN)}
-	if c.cfg.Limit > 0 {
-		in.Limit = aws.Int32(int32(c.cfg.Limit))
+	if limit > 0 {
+		in.Limit = aws.Int32(int32(limit))
 	}
 	c.last = time.Now()
 	out, err := c.cfg.Kinesis.GetRecords(ctx, in)

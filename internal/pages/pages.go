@@ -81,6 +81,11 @@ type Config struct {
 	From runnel.From
 	// Limit is the number of records that one read asks for; default the API's, 10,000.
 	Limit int
+	// Room, if it is set, is called right before each GetRecords call. It may wait, and returns the
+	// number of records that the call asks for, 1 or more, in the place of Limit. Its error ends
+	// Next. Unused is called after a call that brings no page.
+	Room   func(context.Context) (int, error)
+	Unused func()
 	// CallTimeout limits the time of each call; default none.
 	CallTimeout time.Duration
 	// Pace is the distance between two reads; default none.
