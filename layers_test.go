@@ -72,6 +72,7 @@ var layers = [][]string{
 		"server/internal/serverclock",
 	},
 	{
+		"internal/fanout",
 		"internal/opener",
 		"internal/putlog",
 		"keytable",

@@ -80,6 +80,9 @@ type Config struct {
 	// pauses. Default nil: the shard goes on. Not with Sink, which gets each gap itself.
 	OnGap func(runnel.ShardID, sink.Gap) error
 
+	// Fanout makes the worker read by enhanced fan-out; nil: by polling.
+	Fanout *Fanout
+
 	// From is where to begin without a checkpoint: with the oldest record, at a time, or from now
 	// on; default runnel.FromOldest. The choice of the fleet's first worker holds for the table.
 	// FromLatest begins at the time of the stream's answer to that worker, in whole seconds of the
@@ -207,6 +210,7 @@ func (c Config) Validate() error {
 	fault(c.MaxRecords < 0 || c.MaxRecords > maxRecords,
 		"MaxRecords is %d: want 1 to %d", c.MaxRecords, maxRecords)
 	fault(c.Buffer != 0 && c.Buffer < 1<<20, "Buffer is %d bytes: want 1 MiB or more", c.Buffer)
+	faults = append(faults, c.checkFanout()...)
 	for _, d := range []struct {
 		name  string
 		value time.Duration

@@ -19,7 +19,7 @@ type delivery struct {
 // run delivers from d.at on until the shard's end, the worker's stop, or a failure. After a
 // *sink.MovedError it can be run again from the error's position.
 func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
-	f := d.of.run.fetch(ctx, d.of.first, d.at, d.open, d.of.completeTo())
+	f := d.of.run.fetch(ctx, d.of, d.at, d.open)
 	defer f.stop()
 	var last *page // no other one is read
 	idle := d.newIdle()

@@ -62,6 +62,12 @@ const (
 	// EventVoided: the aggregate at Position, with Records user records, is void (Err, a
 	// *VoidError). Config.Void decides whether it was dropped or delivered.
 	EventVoided EventKind = "voided"
+	// EventSubscribed: with Config.Fanout, a subscription to the shard begins, the first one or the
+	// next.
+	EventSubscribed EventKind = "subscribed"
+	// EventPolling: with Fanout.OrPoll, the shard is read by polling from now on, since no
+	// subscription can be had (Err). The next EventSubscribed ends that.
+	EventPolling EventKind = "polling"
 	// EventRebuilding: reading is to begin after Position, and before that the worker reads the
 	// earlier records again to find out which units have been delivered. Records is the number of
 	// Kinesis records so far. It comes every few seconds.

@@ -10,7 +10,6 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/retry"
-	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -54,29 +53,33 @@ type fetcher struct {
 	done   chan struct{}
 }
 
-// fetch starts a fetcher that reads the records after the position after, or from the lease's
-// origin on. open then belongs to the fetcher.
+// fetch starts a fetcher that reads the records of a holding's shard after the position after, or
+// from the lease's origin on. open then belongs to the fetcher.
 func (r *run) fetch(
-	ctx context.Context, held lease.Lease, after runnel.Position, open reading, complete time.Time,
+	ctx context.Context, of *holding, after runnel.Position, open reading,
 ) *fetcher {
+	held := of.first
 	cfg := r.pages(held.Key, r.originOf(held), after, r.cfg.MaxRecords)
-	cfg.Checked, cfg.Gaps, cfg.Complete, cfg.Parents = true, true, complete, held.Parents
+	cfg.Checked, cfg.Gaps, cfg.Parents = true, true, held.Parents
+	cfg.Complete = of.completeTo()
 	open.After = after
 	account := r.buffer.add(r.cfg.MaxRecords)
 	cfg.Room, cfg.Unused = account.room, account.unused
-	f := r.newFetcher(cfg, open)
+	source, end := r.source(of, cfg)
+	f := r.newFetcher(source, open)
 	f.account = account
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(f.done)
+		defer end()
 		f.loop(ctx)
 	}()
 	return f
 }
 
-func (r *run) newFetcher(cfg pages.Config, open reading) *fetcher {
+func (r *run) newFetcher(source pages.Source, open reading) *fetcher {
 	return &fetcher{
-		run: r, source: pages.New(cfg), reading: open,
+		run: r, source: source, reading: open,
 		pages: make(chan page), done: make(chan struct{}),
 	}
 }

@@ -132,7 +132,7 @@ func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 	cfg := r.pages(l.Key, r.originOf(l), l.Processed(), records)
 	cfg.Gaps, cfg.Complete, cfg.Parents = true, l.Complete, l.Parents
 	cfg.Attempts, cfg.Pace = 1, pages.Pace{} // the coordinator waits for it
-	f := r.newFetcher(cfg, newReading(l.Key, l.Processed()))
+	f := r.newFetcher(pages.New(cfg), newReading(l.Key, l.Processed()))
 	for range reads {
 		p, err := f.read(ctx)
 		switch {

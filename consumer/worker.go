@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/fanout"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
@@ -79,6 +80,7 @@ func (w *Worker) Run(ctx context.Context) error {
 
 	r := newRun(w.cfg, graceful.Done())
 	w.current.Store(r)
+	defer r.closeFanout()
 	err := r.begin(graceful)
 	if err == nil {
 		err = r.coordinate(life)
@@ -147,6 +149,8 @@ type run struct {
 	ends     ends // of handlers' shards
 	states   *states
 	identity *shardmap.Identity
+	fanout   *fanout.Consumer           // nil without Config.Fanout
+	polling  quiet                      // of the lines about shards polled for lack of it
 	kept     atomic.Int64               // the stream's retention period, as of the last look at it
 	final    chan error                 // the error that ends the worker, of a shard
 	rows     rows                       // that cannot be read
@@ -234,6 +238,7 @@ func (r *run) begin(ctx context.Context) error {
 			}
 			return err
 		},
+		func() error { return r.findConsumer(ctx) },
 		func() error { return r.table.Ensure(ctx) },
 		func() (err error) {
 			r.binding, err = r.table.Bind(ctx, r.cfg.From.Pin(now.date))

@@ -9,6 +9,7 @@ const (
 	CodeValidation       = "ValidationException"
 	CodeThroughput       = "ProvisionedThroughputExceededException"
 	CodeLimit            = "LimitExceededException"
+	CodeInUse            = "ResourceInUseException"
 	CodeUnknownOperation = "UnknownOperationException"
 	CodeInternal         = "InternalFailure"
 	CodeUnavailable      = "ServiceUnavailable"
@@ -19,7 +20,6 @@ const (
 
 const (
 	codeInvalidSignature = "InvalidSignatureException"
-	codeInUse            = "ResourceInUseException"
 	// codeConditionFailed is a reason for the end of a transaction: an item failed its condition.
 	codeConditionFailed = "ConditionalCheckFailed"
 )
@@ -29,7 +29,7 @@ var Kinesis = Service{
 	CodeThroughput:              Throttled,
 	CodeLimit:                   Throttled,
 	"KMSThrottlingException":    Throttled,
-	codeInUse:                   Passing,
+	CodeInUse:                   Passing,
 	CodeArgument:                Record,
 	"KMSAccessDeniedException":  Caller,
 	"KMSDisabledException":      Caller,
@@ -51,7 +51,7 @@ var DynamoDB = Service{
 	"TransactionConflict":                      Passing,   // of a transaction's item
 	"TransactionConflictException":             Passing,
 	"TransactionInProgressException":           Passing,
-	codeInUse:                                  Passing,
+	CodeInUse:                                  Passing,
 	"ItemCollectionSizeLimitExceededException": Record,
 	"ConditionalCheckFailedException":          Record,
 	codeConditionFailed:                        Record, // of a transaction's item

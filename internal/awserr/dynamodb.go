@@ -19,7 +19,7 @@ func ConditionFailed(err error) (item map[string]types.AttributeValue, failed bo
 }
 
 // TableExists reports whether CreateTable failed because the table exists.
-func TableExists(err error) bool { return Code(err) == codeInUse }
+func TableExists(err error) bool { return Code(err) == CodeInUse }
 
 // Raced reports whether a transaction was cancelled because of another write: a condition no longer
 // held, or another transaction was at work on an item.
