@@ -52,3 +52,34 @@ func TestEnsure(t *testing.T) {
 		}
 	})
 }
+
+// A reader whose subscription was taken over waits for a heartbeat before it subscribes again, since
+// the one that took it may hold the lease. Without that, a lease that is certainly held is enough.
+func TestHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			monotonic time.Duration
+			taken     bool
+			beat      bool
+			want      error
+		}{
+			{time.Second, false, false, nil},
+			{9 * time.Second, false, false, ErrLeaseExpired},
+			{time.Second, true, true, nil},
+			{time.Second, true, false, context.DeadlineExceeded},
+		} {
+			k := heldFor(c.monotonic, c.monotonic)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if c.beat {
+				go func() {
+					<-k.wake
+					k.kept(lease.Lease{}, moment())
+				}()
+			}
+			if err := k.holds(ctx, c.taken); !errors.Is(err, c.want) {
+				t.Errorf("held for %s, taken %v: %v, want %v", c.monotonic, c.taken, err, c.want)
+			}
+			cancel()
+		}
+	})
+}
