@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"log/slog"
 	"os"
 	"os/signal"
 
@@ -101,4 +102,35 @@ func ExampleConfig_sink() {
 	check(err)
 	fmt.Println(report.Records, "records archived:", report.OK())
 	// Output: 3 records archived: true
+}
+
+// Enhanced fan-out pushes records to the worker, which registers its consumer. Where that cannot be
+// had, OrPoll reads on by polling.
+func ExampleFanout() {
+	server, end := serveOrders()
+	defer end()
+	ctx := context.Background()
+	worker, err := consumer.New(consumer.Config{
+		Stream: "orders", App: "orders-printer", Once: true,
+		Kinesis: server.Kinesis(), DynamoDB: server.DynamoDB(),
+		Fanout: &consumer.Fanout{OrPoll: true},
+		Logger: slog.New(slog.DiscardHandler),
+		Handler: func(_ context.Context, batch *consumer.Batch) error {
+			for _, record := range batch.Records {
+				fmt.Printf("%s %s\n", record.PartitionKey, record.Data)
+			}
+			return nil
+		},
+		OnEvent: func(e consumer.Event) {
+			if e.Kind == consumer.EventPolling {
+				fmt.Println("polls:", e.Err)
+			}
+		},
+	})
+	check(err)
+	check(worker.Run(ctx))
+	// Output:
+	// order-17 created
+	// order-17 paid
+	// order-17 shipped
 }

@@ -144,7 +144,7 @@ func (r *run) source(h *holding, cfg pages.Config) (source pages.Source, end fun
 			if since, ok := r.polling.may("", time.Now()); ok {
 				r.cfg.Logger.Warn("polls, since enhanced fan-out cannot be had; will try again",
 					"worker", r.cfg.WorkerID, "stream", r.cfg.Stream, "shard", string(cfg.Shard),
-					"error", err, "shardsSinceTheLastLine", since)
+					"error", err, "failuresSinceTheLastLine", since)
 			}
 			h.event(Event{Kind: EventPolling, Err: err})
 		},

@@ -247,12 +247,21 @@ func TestFanoutRefused(t *testing.T) {
 		text   string
 		after  time.Duration
 	}{
-		{"access", "RegisterStreamConsumer:refuse=AccessDeniedException", consumer.Fanout{},
-			"register consumer orders-app", 0},
-		{"another stream", "", consumer.Fanout{Consumer: other, OrPoll: true},
-			other + " is not a consumer of arn:aws:kinesis:us-east-1:", 0},
-		{"an outage", "DescribeStreamConsumer:error-500", consumer.Fanout{},
-			"find consumer orders-app", 30 * time.Second},
+		{
+			"access", "RegisterStreamConsumer:refuse=AccessDeniedException",
+			consumer.Fanout{},
+			"register consumer orders-app", 0,
+		},
+		{
+			"another stream", "",
+			consumer.Fanout{Consumer: other, OrPoll: true},
+			other + " is not a consumer of arn:aws:kinesis:us-east-1:", 0,
+		},
+		{
+			"an outage", "DescribeStreamConsumer:error-500",
+			consumer.Fanout{},
+			"find consumer orders-app", 30 * time.Second,
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			onServer(t, 1, func(l *ledger) {
@@ -360,16 +369,23 @@ func TestFanoutConfig(t *testing.T) {
 	}{
 		{consumer.Fanout{}, client, ""},
 		{consumer.Fanout{Consumer: "reader"}, client, ""},
-		{consumer.Fanout{Consumer: "arn:aws:kinesis:us-east-1:1:stream/orders/consumer/a:1"},
-			client, ""},
+		{
+			consumer.Fanout{Consumer: "arn:aws:kinesis:us-east-1:1:stream/orders/consumer/a:1"},
+			client, "",
+		},
 		{consumer.Fanout{}, polling{client}, "Kinesis has no DescribeStreamConsumer and no " +
 			"RegisterStreamConsumer and no SubscribeToShard, which Fanout needs"},
 		{consumer.Fanout{Consumer: "a b"}, client, `Fanout.Consumer: "a b" is not the name`},
 		{consumer.Fanout{Consumer: strings.Repeat("a", 129)}, client, "1 to 128 letters"},
-		{consumer.Fanout{Consumer: "arn:aws:kinesis:us-east-1:1:stream/other/consumer/a:1"},
-			client, "is a consumer of the stream other: want a consumer of orders"},
-		{consumer.Fanout{Consumer: "arn:aws:kinesis:us-east-1:1:stream/orders"}, client,
-			"is not the ARN of a consumer"},
+		{
+			consumer.Fanout{Consumer: "arn:aws:kinesis:us-east-1:1:stream/other/consumer/a:1"},
+			client, "is a consumer of the stream other: want a consumer of orders",
+		},
+		{
+			consumer.Fanout{Consumer: "arn:aws:kinesis:us-east-1:1:stream/orders"},
+			client,
+			"is not the ARN of a consumer",
+		},
 	} {
 		cfg := consumer.Config{
 			Stream: "orders", App: "app", Kinesis: c.api, DynamoDB: &link{}, Fanout: &c.fan,

@@ -13,8 +13,8 @@ const (
 	// before they are read. Go's own is 4 MiB. A shard's 2 MB/s (AWS, "enhanced fan-out") fit
 	// through this one up to a round trip of 130 ms.
 	eventWindow = 256 << 10
-	// A connection on which nothing comes is asked for a sign of life. Otherwise the next call would
-	// use the same dead connection.
+	// A connection on which nothing comes is asked for a sign of life. Otherwise the next call
+	// would use the same dead connection.
 	pingAfter   = 15 * time.Second
 	pingTimeout = 10 * time.Second
 )

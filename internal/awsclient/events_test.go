@@ -97,7 +97,7 @@ func TestEventsOfAnotherClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := events.Do(request); err == nil || !called { //nolint:bodyclose // there is no answer
+	if _, err := events.Do(request); err == nil || !called {
 		t.Errorf("called is %v, %v", called, err)
 	}
 	events.CloseIdleConnections()

@@ -24,7 +24,7 @@ type archiveFlags struct {
 	from                            endpoint.Flags
 	place                           placeFlags
 	stream, to, app, position, size string
-	metrics                         string
+	metrics, fanout                 string
 	table                           tableFlags
 	failover, every                 time.Duration
 	once                            bool
@@ -62,7 +62,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.place.like(c)
-			if err := notEmpty(c, "table", "layout"); err != nil {
+			if err := notEmpty(c, "table", "layout", "fanout"); err != nil {
 				return err
 			}
 			return runArchive(c.Context(), con, f)
@@ -85,6 +85,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
 	flags.StringVar(&f.metrics, "metrics", "",
 		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
+	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is archived")
 	return command
@@ -93,6 +94,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	worker := consumer.Config{
 		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
+		Fanout: fanoutOf(f.fanout),
 	}
 	target := archive.Config{Every: f.every}
 	if f.stream == "" {

@@ -23,7 +23,8 @@ func leasesCommand(con *console.Console) *cobra.Command {
 		Long: `List the leases of a fleet, and move them by hand.
 
 A fleet is the workers of one application, --app. They share a stream's shards by leases, one for
-each shard, in a table of the application's name. The commands look at that table alone.`,
+each shard, in a table of the application's name. The commands look at that table alone, except for
+deregister, which is for a stream.`,
 		Example: `  runnel leases list --local --app printers
   runnel leases move shardId-000000000002 --to p2 --local --app printers
   runnel leases release --worker p1 --local --app printers`,
@@ -31,7 +32,7 @@ each shard, in a table of the application's name. The commands look at that tabl
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	command.AddCommand(listLeasesCommand(con), moveLeaseCommand(con), releaseLeasesCommand(con),
-		resetLeasesCommand(con))
+		resetLeasesCommand(con), deregisterCommand(con))
 	return command
 }
 

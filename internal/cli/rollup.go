@@ -28,6 +28,7 @@ type rollupFlags struct {
 	mongodb, collection          string // or a collection of MongoDB
 	keys, sums, mins, maxs, last []string
 	bucket, time, bad, metrics   string
+	fanout                       string
 	count, allowGaps, once       bool
 	failover, ttl                time.Duration
 }
@@ -68,7 +69,7 @@ at the start is in the table. Where the stream's retention period has removed re
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := notEmpty(c, "db", "table", "dynamodb", "mongodb", "collection", "bucket", "time",
-				"bad", "app")
+				"bad", "app", "fanout")
 			if err != nil {
 				return err
 			}
@@ -115,6 +116,7 @@ func (f *rollupFlags) addFlags(command *cobra.Command) {
 		"how long a worker may be silent before the others take its shards over")
 	flags.StringVar(&f.metrics, "metrics", "",
 		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
+	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is in the table")
 }
@@ -196,7 +198,10 @@ func (f *rollupFlags) checkPlace() error {
 
 // worker returns the configuration of the worker.
 func (f *rollupFlags) worker() (consumer.Config, error) {
-	cfg := consumer.Config{Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover}
+	cfg := consumer.Config{
+		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
+		Fanout: fanoutOf(f.fanout),
+	}
 	switch {
 	case f.stream == "":
 		return cfg, exit.Usage("--stream is missing: name the stream to read")

@@ -21,9 +21,9 @@ import (
 
 // tailFleetFlags are the flags of tail as one worker of a fleet.
 type tailFleetFlags struct {
-	app, worker string
-	static      bool
-	failover    time.Duration
+	app, worker, fanout string
+	static              bool
+	failover            time.Duration
 }
 
 func (f *tailFleetFlags) addFlags(command *cobra.Command) {
@@ -32,6 +32,7 @@ func (f *tailFleetFlags) addFlags(command *cobra.Command) {
 		"print as one worker of this application's fleet; it names the lease table")
 	flags.StringVar(&f.worker, "worker", "",
 		"the worker's name in the fleet (default: the host, the process and a random part)")
+	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.static, "static", false,
 		"keep the shards over a restart: --worker outlives the process")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
@@ -39,7 +40,7 @@ func (f *tailFleetFlags) addFlags(command *cobra.Command) {
 }
 
 // tailFleetOnly are the flags that have no meaning without --app.
-var tailFleetOnly = []string{"worker", "static", "failover", "dynamodb-endpoint"}
+var tailFleetOnly = []string{"worker", "static", "failover", "fanout", "dynamodb-endpoint"}
 
 // check returns an error for flags that do not fit together.
 func (f *tailFlags) check(c *cobra.Command) error {
@@ -57,6 +58,9 @@ func (f *tailFlags) check(c *cobra.Command) error {
 		}
 		return nil
 	}
+	if err := notEmpty(c, "fanout"); err != nil {
+		return err
+	}
 	if f.shard != "" {
 		return exit.Usage("--shard does not go with --app: the workers of a fleet share all shards")
 	}
@@ -71,7 +75,7 @@ func (f *tailFlags) worker(con *console.Console, from runnel.From) consumer.Conf
 	cfg := consumer.Config{
 		Stream: f.stream, App: f.fleet.app, WorkerID: f.fleet.worker, Static: f.fleet.static,
 		Failover: f.fleet.failover, From: from, Once: f.once, KeepDoubles: f.doubles,
-		Logger: con.Logger(),
+		Logger: con.Logger(), Fanout: fanoutOf(f.fleet.fanout),
 	}
 	if f.fleet.failover == 0 {
 		cfg.Failover = -1 // refused, where 0 would mean the default

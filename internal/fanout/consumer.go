@@ -56,7 +56,7 @@ const findEvery = time.Second
 
 // New returns a consumer. It makes no call. Its error is ErrOtherStream.
 func New(cfg Config) (*Consumer, error) {
-	if err := checkStream(cfg.Consumer, cfg.Stream); err != nil {
+	if err := CheckStream(cfg.Consumer, cfg.Stream); err != nil {
 		return nil, err
 	}
 	return &Consumer{cfg: cfg, turn: make(chan struct{}, 1)}, nil
@@ -70,7 +70,7 @@ func (c *Consumer) Ready(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	arn, err, next := c.known()
+	arn, next, err := c.known()
 	if arn != "" || err != nil && time.Now().Before(next) {
 		return err
 	}
@@ -87,10 +87,10 @@ func (c *Consumer) Ready(ctx context.Context) error {
 	return err
 }
 
-func (c *Consumer) known() (arn string, err error, next time.Time) {
+func (c *Consumer) known() (arn string, next time.Time, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.arn, c.err, c.next
+	return c.arn, c.next, c.err
 }
 
 // lost forgets an ARN that the API does not know.

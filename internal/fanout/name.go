@@ -37,8 +37,8 @@ func Check(consumer, stream string) error {
 	return nil
 }
 
-// checkStream is Check with the stream's ARN, which also names the account and the region.
-func checkStream(consumer, streamARN string) error {
+// CheckStream is Check with the stream's ARN, which also names the account and the region.
+func CheckStream(consumer, streamARN string) error {
 	parts := consumerARN.FindStringSubmatch(consumer)
 	if isARN(consumer) && (parts == nil || parts[1] != streamARN) {
 		return fmt.Errorf("%w: %s is not a consumer of %s: name one of this stream",

@@ -69,7 +69,18 @@ func (e *fakeEvents) finish(err error) {
 	e.end(nil)
 }
 
-func (c *fakeConsumer) Ready(context.Context) error { return c.ready }
+func (c *fakeConsumer) Ready(context.Context) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ready
+}
+
+// becomes sets the result of Ready.
+func (c *fakeConsumer) becomes(ready error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ready = ready
+}
 
 func (c *fakeConsumer) Subscribe(
 	ctx context.Context, in *kinesis.SubscribeToShardInput,

@@ -248,7 +248,9 @@ func (s *Subscription) subscribe(ctx context.Context, sent time.Time) (*live, er
 	ctx, cancel := context.WithCancel(ctx)
 	inTime := func() bool { return true }
 	if limit := s.callTimeout(); limit > 0 {
-		inTime = time.AfterFunc(limit, cancel).Stop
+		limited, done := context.WithTimeout(ctx, limit)
+		defer done()
+		inTime = context.AfterFunc(limited, cancel)
 	}
 	events, metadata, err := s.cfg.Subscriber.Subscribe(ctx, &kinesis.SubscribeToShardInput{
 		ShardId: aws.String(string(c.cfg.Shard)), StartingPosition: s.position(),
@@ -296,14 +298,12 @@ func (s *Subscription) position() *types.StartingPosition {
 // minutes, or if its connection broke after an event. A break before the first event is an error,
 // so that attempts that fail again and again are reported.
 func (s *Subscription) receive(ctx context.Context) (*types.SubscribeToShardEvent, error) {
-	silence := time.NewTimer(longestSilence)
-	defer silence.Stop()
+	ctx, cancel := context.WithTimeoutCause(ctx, longestSilence, errSilent)
+	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-silence.C:
-			return nil, errSilent
 		case event, ok := <-s.live.events.Events():
 			if !ok {
 				return nil, s.live.broken()

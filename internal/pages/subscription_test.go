@@ -284,7 +284,7 @@ func TestWithoutOrPoll(t *testing.T) {
 	fanoutTest(t, func(t *testing.T, f *fakeConsumer) {
 		f.add(1)
 		f.ready = errDenied
-		time.AfterFunc(10*time.Minute, func() { f.ready = nil })
+		time.AfterFunc(10*time.Minute, func() { f.becomes(nil) })
 		began := time.Now()
 		read(t, f.source(t, runnel.FromOldest()), until(0))
 		if took := time.Since(began); took < 10*time.Minute || len(f.failed) < 500 ||
