@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -65,45 +67,83 @@ func (l *ledger) member(group *sync.WaitGroup, id string) (stop func()) {
 // every ten seconds: no record is lost and none comes twice. The same holds for a fleet that grows
 // and shrinks. (Under the race detector, which is slow, three minutes.)
 func TestFanoutRenewals(t *testing.T) {
-	minutes := 12 * soak()
+	minutes, seeds := 12, max(1, soak()/10)
 	if underRace {
-		minutes = 3 * soak()
+		minutes = 3
+	}
+	for seed := range seeds {
+		for _, grows := range []bool{false, true} {
+			t.Run(fmt.Sprintf("seed %d, a fleet that grows %v", seed, grows), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					renew(t, minutes, seed, grows, runneltest.InMemory())
+				})
+			})
+		}
+	}
+	t.Logf("soak: %d times %d minutes", 2*seeds, minutes)
+}
+
+// The same in real time, over HTTP/2.
+func TestFanoutRenewalsInRealTime(t *testing.T) {
+	minutes, err := strconv.Atoi(os.Getenv("RUNNEL_FANOUT_MINUTES"))
+	if err != nil {
+		t.Skip("RUNNEL_FANOUT_MINUTES=12 runs it for so long")
 	}
 	for _, grows := range []bool{false, true} {
-		t.Run(fmt.Sprint("a fleet that grows ", grows), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				server := runneltest.NewServer(t, runneltest.InMemory(),
-					runneltest.WithStream("orders", 4),
-					runneltest.WithFaults("seed=3 SubscribeToShard:cut-stream%30"))
-				l := newLedger(t, server)
-				var group sync.WaitGroup
-				stops := []func(){l.member(&group, "w1")}
-				for i := range minutes * 60 * 2 {
-					l.send(3)
-					if i%20 == 10 {
-						l.reshard(i/20, i/20%2 == 1)
-					}
-					switch {
-					case grows && i%120 == 60:
-						stops = append(stops, l.member(&group, fmt.Sprint("w", i)))
-					case grows && i%120 == 119:
-						stops[0]()
-						stops = stops[1:]
-					}
-					<-time.After(500 * time.Millisecond)
-				}
-				l.await(time.Minute)
-				renewals := l.renewals()
-				t.Logf("%d records, %d again, %d renewals, faults %v", l.total, l.again, renewals,
-					server.FaultCounts())
-				if l.again > 0 || renewals < 20*minutes/12 {
-					t.Errorf("%d records came again, and there were %d renewals", l.again, renewals)
-				}
-				for _, stop := range stops {
-					stop()
-				}
-				group.Wait()
-			})
+		t.Run(fmt.Sprintf("a fleet that grows %v", grows), func(t *testing.T) {
+			renew(t, minutes, 0, grows, runneltest.WithTLS())
 		})
 	}
+}
+
+func renew(t *testing.T, minutes, seed int, grows bool, network runneltest.Option) {
+	server := runneltest.NewServer(t, network, runneltest.WithStream("orders", 4),
+		runneltest.WithFaults(fmt.Sprintf("seed=%d SubscribeToShard:cut-stream%%30", seed)))
+	l := newLedger(t, server)
+	var group sync.WaitGroup
+	stops := []func(){l.member(&group, "w1")}
+	for i := range minutes * 60 * 2 {
+		l.send(3)
+		if i%20 == 10 {
+			l.reshard(i/20, i/20%2 == 1)
+		}
+		switch {
+		case grows && i%120 == 60:
+			stops = append(stops, l.member(&group, fmt.Sprint("w", i)))
+		case grows && i%120 == 119:
+			stops[0]()
+			stops = stops[1:]
+		}
+		<-time.After(500 * time.Millisecond)
+	}
+	l.await(time.Minute)
+	renewals := l.renewals()
+	t.Logf("%d records, %d again, %d renewals, faults %v", l.total, l.again, renewals,
+		server.FaultCounts())
+	if l.again > 0 || renewals < 20*minutes/12 {
+		t.Errorf("%d records came again, and there were %d renewals", l.again, renewals)
+	}
+	for _, stop := range stops {
+		stop()
+	}
+	group.Wait()
+}
+
+// Over TLS a worker reads by HTTP/2, all shards by one connection, and goes on after a cut.
+func TestFanoutOverTLS(t *testing.T) {
+	l := newLedger(t, runneltest.NewServer(t, runneltest.WithTLS(),
+		runneltest.WithStream("orders", 4), runneltest.WithStreamDelay(-1),
+		runneltest.WithFaults("SubscribeToShard:cut-stream=1s@2")))
+	var group sync.WaitGroup
+	stop := l.member(&group, "w1")
+	for range 40 {
+		l.send(50)
+		<-time.After(50 * time.Millisecond)
+	}
+	l.await(30 * time.Second)
+	if l.again > 0 || l.renewals() != 1 {
+		t.Errorf("%d records came again, %d renewals", l.again, l.renewals())
+	}
+	stop()
+	group.Wait()
 }
