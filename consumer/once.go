@@ -2,12 +2,14 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/lease"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // once finds out when the work that was there at a worker's start is done. A shard that was open at
@@ -129,10 +131,14 @@ func (o *once) filter(view []lease.Sighting) []lease.Sighting {
 // the start follows it.
 func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 	const reads, records = 8, 2 // the record at the checkpoint, and the one after it
-	cfg := r.pages(l.Key, r.originOf(l), l.Processed(), records)
+	at, ok := r.reached(ctx, l)
+	if !ok {
+		return false
+	}
+	cfg := r.pages(l.Key, r.originOf(l), at, records)
 	cfg.Gaps, cfg.Complete, cfg.Parents = true, l.Complete, l.Parents
 	cfg.Attempts, cfg.Pace = 1, pages.Pace{} // the coordinator waits for it
-	f := r.newFetcher(pages.New(cfg), newReading(l.Key, l.Processed()))
+	f := r.newFetcher(pages.New(cfg), newReading(l.Key, at))
 	for range reads {
 		p, err := f.read(ctx)
 		switch {
@@ -150,4 +156,26 @@ func (r *run) probe(ctx context.Context, l lease.Lease) bool {
 		}
 	}
 	return false
+}
+
+// reached returns the position up to which another worker's shard has been processed. The data of a
+// sink.Lister may have gone back behind the lease's checkpoint, so the sink is asked. It returns
+// false if that is not known, or a parent has not been processed to its end.
+func (r *run) reached(ctx context.Context, l lease.Lease) (runnel.Position, bool) {
+	if _, ok := r.sink.(sink.Lister); !ok {
+		return l.Processed(), true
+	}
+	writer, err := r.sink.Open(ctx, sink.Shard{
+		Stream: r.stream.Name, Created: r.stream.Created, ID: l.Key, Parents: l.Parents,
+		Checkpoint: l.Processed(), Token: l.Token,
+	})
+	if err == nil {
+		defer func() { _ = writer.Close() }() // it has written nothing
+		at := writer.Committed().End
+		return at, !at.Less(l.Processed())
+	}
+	if parent := new(sink.ParentError); !errors.As(err, &parent) && ctx.Err() == nil {
+		r.failed(l.Key, err)
+	}
+	return runnel.Position{}, false
 }

@@ -179,6 +179,9 @@ func (s *Subscription) step(ctx context.Context) (page Page, ok bool, err error)
 			return s.failed(ctx, err)
 		}
 	}
+	if err := s.room(ctx); err != nil {
+		return Page{}, false, err
+	}
 	event, err := s.receive(ctx)
 	switch {
 	case err != nil:
@@ -316,6 +319,18 @@ func (s *Subscription) receive(ctx context.Context) (*types.SubscribeToShardEven
 			return &known.Value, nil
 		}
 	}
+}
+
+// room waits until an event has room. It reserves none, since an idle shard may wait for long.
+func (s *Subscription) room(ctx context.Context) error {
+	if s.cursor.cfg.Room == nil {
+		return nil
+	}
+	_, err := s.cursor.cfg.Room(ctx)
+	if s.cursor.cfg.Unused != nil {
+		s.cursor.cfg.Unused()
+	}
+	return err
 }
 
 // take makes the page of an event. After an error the subscription is dropped, so that the event
