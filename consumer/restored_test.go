@@ -319,6 +319,35 @@ func TestSinkThatGoesBackTooFar(t *testing.T) {
 	})
 }
 
+// A worker with Once ends when every record is in the sink, although the lease table said so already
+// when the sink had gone back: behind a live worker, to a time before the shard was split.
+func TestOnceBesideASinkThatGoesBack(t *testing.T) {
+	for _, isSplit := range []bool{false, true} {
+		t.Run(fmt.Sprint("split ", isSplit), func(t *testing.T) {
+			bubble(t, 1, func(f *fleet) {
+				b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+				f.start("w1", intoSink(b))
+				f.stream.put("a", keys(5)...)
+				f.await(failover, "the first records", func() bool { return b.count() == 5 })
+				backup := b.copied()
+				f.stream.put("b", keys(6)...)
+				if isSplit {
+					f.stream.split(0)
+				}
+				f.stream.put("c", keys(7)...)
+				f.await(6*failover, "the others", func() bool { return b.count() == 18 })
+				<-time.After(2 * failover) // the lease rows have them
+				b.restore(backup)
+				once := f.start("w2", intoSink(b), func(c *consumer.Config) { c.Once = true })
+				if err := <-once.err; err != nil || b.count() != 18 {
+					f.Errorf("Run ended with %v after %d of 18 records", err, b.count())
+				}
+				once.err <- nil // for the end of the test
+			})
+		})
+	}
+}
+
 // A fresh application that begins now reads nothing of the parents of the shards that are open.
 func TestNewSinkBehindClosedParents(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
