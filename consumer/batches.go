@@ -19,15 +19,15 @@ type batchForm struct {
 	page      *page     // in work
 }
 
-func (f *batchForm) state() (sink.Committed, bool, error) {
-	return sink.Committed{End: f.committed}, true, nil
+func (f *batchForm) commit(context.Context) (bool, error) {
+	return true, f.progress.commit(sink.Committed{End: f.committed})
 }
 
 func (f *batchForm) flush(context.Context) error { return nil }
 
 func (f *batchForm) end(context.Context) error {
 	f.committed = runnel.End()
-	return nil
+	return f.progress.commit(sink.Committed{End: f.committed})
 }
 
 func (f *batchForm) close(context.Context, StopReason) error { return nil }

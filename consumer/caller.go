@@ -19,16 +19,20 @@ var errStopping = errors.New("the worker is being stopped")
 type caller struct {
 	of     *holding
 	policy ErrorPolicy
+	quit   <-chan struct{} // closed when no further call is begun; nil: with of.stopping
 }
 
 // call calls user code once. failure is the code's own error, or its panic; err ends the work on
 // the shard, and then the code's result does not count.
 func (c caller) call(ctx context.Context, do func(context.Context) error) (failure, err error) {
-	if err := c.of.control.gate(ctx, c.of.stopping); err != nil {
+	if err := c.of.control.gate(ctx, c.of.stopping, c.quit); err != nil {
 		return nil, err
 	}
 	if err := c.of.keeper.ensure(ctx); err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
 	}
 	over := c.of.calls.begin()
 	failure = guarded(ctx, do)

@@ -50,9 +50,9 @@ func (c *control) isPaused() (bool, <-chan struct{}) {
 	return c.paused, c.wait()
 }
 
-// gate waits as long as the shard is paused. It returns errStopping if the shard is to be handed
-// over before that.
-func (c *control) gate(ctx context.Context, stopping <-chan struct{}) error {
+// gate waits as long as the shard is paused. It returns errStopping if no call is to be begun any
+// more: stopping or quit is closed.
+func (c *control) gate(ctx context.Context, stopping, quit <-chan struct{}) error {
 	for {
 		paused, changed := c.isPaused()
 		if !paused {
@@ -61,6 +61,8 @@ func (c *control) gate(ctx context.Context, stopping <-chan struct{}) error {
 		select {
 		case <-changed:
 		case <-stopping:
+			return errStopping
+		case <-quit:
 			return errStopping
 		case <-ctx.Done():
 			return context.Cause(ctx)

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -25,9 +26,9 @@ func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 	idle := d.newIdle()
 	defer idle.stop()
 	for {
-		drained, err := d.commit(ctx)
+		drained, err := d.form.commit(ctx)
 		if err != nil {
-			return 0, nil, err
+			return d.failed(ctx, err)
 		}
 		if last != nil && drained {
 			return d.finish(ctx, last)
@@ -44,57 +45,43 @@ func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 			if ctx.Err() != nil { // killed: not even a flush
 				return dropped, nil, context.Cause(ctx)
 			}
-			return stopped, nil, d.flush(ctx)
+			return stopped, nil, d.form.flush(ctx)
 		case <-changed:
 		case <-d.form.wake():
 		case <-idle.timer.C:
 			err = idle.call(ctx, paused)
 		case p := <-next:
-			if len(p.records) > 0 {
-				idle.reset()
-			}
 			if p.ended || p.caughtUp {
 				last = &p
 			}
 			err = d.take(ctx, &p)
+			if len(p.records) > 0 {
+				idle.reset()
+			}
 		}
 		if err != nil {
-			return 0, nil, err
+			return d.failed(ctx, err)
 		}
 	}
 }
 
-// commit passes on what the form has committed, and reports whether that is all that it has taken.
-func (d *delivery) commit(ctx context.Context) (drained bool, err error) {
-	c, drained, failure := d.form.state()
-	if failure != nil {
-		// What is in work may still succeed.
-		if err := d.flush(ctx); err != nil {
-			return false, err
-		}
-		return false, failure
+// failed ends the delivery. What is in work when the shard is to be handed over still counts.
+func (d *delivery) failed(ctx context.Context, err error) (ending, []runnel.Shard, error) {
+	if errors.Is(err, errStopping) && ctx.Err() == nil {
+		return stopped, nil, d.form.flush(ctx)
 	}
-	return drained, d.progress.commit(c)
-}
-
-func (d *delivery) flush(ctx context.Context) error {
-	if err := d.form.flush(ctx); err != nil {
-		return err
-	}
-	c, _, _ := d.form.state()
-	return d.progress.commit(c)
+	return 0, nil, err
 }
 
 // finish ends the delivery behind its last page.
 func (d *delivery) finish(ctx context.Context, last *page) (ending, []runnel.Shard, error) {
 	if !last.ended {
-		return caughtUp, nil, d.flush(ctx)
+		return caughtUp, nil, d.form.flush(ctx)
 	}
 	if err := d.form.end(ctx); err != nil {
-		return 0, nil, err
+		return d.failed(ctx, err)
 	}
-	_, err := d.commit(ctx)
-	return finished, last.children, err
+	return finished, last.children, nil
 }
 
 // take passes a page to the form.
@@ -102,7 +89,7 @@ func (d *delivery) take(ctx context.Context, p *page) error {
 	if p.gap != nil {
 		if _, ok := d.form.(*sinkForm); ok {
 			// The batches that wait are committed with the state before this page.
-			if err := d.flush(ctx); err != nil {
+			if err := d.form.flush(ctx); err != nil {
 				return err
 			}
 		}

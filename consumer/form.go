@@ -15,10 +15,10 @@ import (
 type form interface {
 	// take takes the next page. It may return before the page's records have been processed.
 	take(ctx context.Context, p *page) error
-	// state returns the newest committed position, whether all that was taken has been processed,
-	// and the error that ends the reading.
-	state() (c sink.Committed, drained bool, err error)
-	// wake is signalled when the state has changed between two calls; nil if it never does.
+	// commit passes on what has been processed, and reports whether that is all that was taken. An
+	// error ends the reading.
+	commit(ctx context.Context) (drained bool, err error)
+	// wake is signalled when there is something to commit between two calls; nil if there never is.
 	wake() <-chan struct{}
 	// flush commits what was taken, or as much of it as is in work, since the shard is to be handed
 	// over.
@@ -34,7 +34,7 @@ type idler interface {
 	idle(ctx context.Context) error
 }
 
-// still is a form whose state changes with its calls alone.
+// still is a form that has something to commit after its calls alone.
 type still struct{}
 
 func (still) wake() <-chan struct{} { return nil }
@@ -45,7 +45,7 @@ func (h *holding) newForm(ctx context.Context, at runnel.Position, p *progress) 
 	c := caller{of: h, policy: cfg.OnError}
 	switch {
 	case cfg.Record != nil:
-		return newRecordForm(ctx, c, at), nil
+		return newRecordForm(ctx, c, at, p), nil
 	case cfg.NewProcessor != nil:
 		return newProcessorForm(ctx, c, at, p)
 	default:
@@ -56,13 +56,14 @@ func (h *holding) newForm(ctx context.Context, at runnel.Position, p *progress) 
 // sinkForm passes pages to a sink's writer.
 type sinkForm struct {
 	still
-	of     *holding
-	writer sink.Writer
-	mirror *mirror // of the filter; nil if doubles are delivered
-	now    sink.Committed
+	of       *holding
+	progress *progress
+	writer   sink.Writer
+	mirror   *mirror // of the filter; nil if doubles are delivered
+	now      sink.Committed
 }
 
-func (f *sinkForm) state() (sink.Committed, bool, error) { return f.now, true, nil }
+func (f *sinkForm) commit(context.Context) (bool, error) { return true, f.progress.commit(f.now) }
 
 // take passes a page on. A page without records is passed, too, so that the writer may commit by
 // age and its position moves beyond dropped records.
@@ -86,12 +87,12 @@ func (f *sinkForm) take(ctx context.Context, p *page) error {
 }
 
 func (f *sinkForm) flush(ctx context.Context) error {
-	return f.commit(ctx, "flush", f.writer.Flush)
+	return f.call(ctx, "flush", f.writer.Flush)
 }
 
-func (f *sinkForm) end(ctx context.Context) error { return f.commit(ctx, "end", f.writer.End) }
+func (f *sinkForm) end(ctx context.Context) error { return f.call(ctx, "end", f.writer.End) }
 
-func (f *sinkForm) commit(
+func (f *sinkForm) call(
 	ctx context.Context, what string, do func(context.Context) (sink.Committed, error),
 ) error {
 	c, err := do(ctx)
@@ -99,7 +100,7 @@ func (f *sinkForm) commit(
 		return fmt.Errorf("%s the sink's writer: %w", what, err)
 	}
 	f.now = c
-	return nil
+	return f.progress.commit(c)
 }
 
 func (f *sinkForm) close(context.Context, StopReason) error {

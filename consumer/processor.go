@@ -200,13 +200,8 @@ func newProcessorForm(
 	}
 }
 
-func (f *processorForm) state() (sink.Committed, bool, error) {
-	if f.ended {
-		return sink.Committed{End: runnel.End()}, true, nil
-	}
-	// Its checkpoints are committed when they are made.
-	return sink.Committed{End: f.checkpointer.progress.committed()}, true, nil
-}
+// commit does nothing: the processor's checkpoints are committed when they are made.
+func (f *processorForm) commit(context.Context) (bool, error) { return true, nil }
 
 func (f *processorForm) flush(context.Context) error { return nil }
 
@@ -293,11 +288,13 @@ func (f *processorForm) end(ctx context.Context) error {
 		failure, err := f.call(ctx, func(ctx context.Context) error {
 			return f.processor.Stop(ctx, StopEnded, f.checkpointer)
 		})
-		if failure == nil && err == nil {
-			f.ended = true
-		}
-		if failure == nil || err != nil {
+		if err != nil {
 			return err
+		}
+		if failure == nil {
+			f.ended = true
+			f.checkpointer.refuse(errors.New("the shard has ended"))
+			return f.checkpointer.progress.commit(sink.Committed{End: runnel.End()})
 		}
 		f.tried(fmt.Errorf("the processor failed to stop at the shard's end: %w", failure))
 		if err := f.pause(ctx, n); err != nil {

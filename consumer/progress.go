@@ -60,13 +60,6 @@ func (p *progress) take(of *page) {
 	p.steps = append(p.steps, of.steps...)
 }
 
-// committed returns the last committed position.
-func (p *progress) committed() runnel.Position {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.last
-}
-
 // void ends the progress: no later commit counts.
 func (p *progress) void() {
 	p.mu.Lock()

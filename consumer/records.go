@@ -9,8 +9,11 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// maxAhead is how many records a Record handler may be ahead of the lowest unfinished one.
-const maxAhead = 10_000
+// These limit the window of a Record handler.
+const (
+	maxAhead = 10_000 // records from the lowest unfinished one on
+	atOnce   = 256    // records that are added to it under one lock
+)
 
 // recordForm passes each record to a Record handler, several keys of the shard at a time. The
 // records of one key are handled one after the other, in order. The committed position is below the
@@ -21,29 +24,32 @@ const maxAhead = 10_000
 // lane whose record failed is out of ready until its pause is over, and holds up no other.
 type recordForm struct {
 	caller
-	handler func(context.Context, *runnel.Record) error
-	ctx     context.Context //nolint:containedctx // of the calls, which outlive take
-	stop    context.CancelFunc
-	changed chan struct{} // one place: see wake
-	workers sync.WaitGroup
-	quit    chan struct{} // closed when no further record is begun
+	progress *progress
+	handler  func(context.Context, *runnel.Record) error
+	ctx      context.Context //nolint:containedctx // of the calls, which outlive take
+	stop     context.CancelFunc
+	changed  chan struct{} // one place: see wake
+	workers  sync.WaitGroup
+	shut     chan struct{} // closed when no further record is begun
 
 	mu      sync.Mutex
 	window  []inWindow // the records that were taken and are not committed, in order
 	done    int        // entries that were committed and removed, since the beginning
 	lanes   map[string]*lane
-	ready   []*lane
+	spare   []*lane // without records
+	ready   queue
 	running int // workers
 	now     runnel.Position
-	room    chan struct{} // closed when the window has become smaller; nil if nothing waits
-	closed  bool          // no further record is begun
+	closed  bool // no further record is begun
 	failure error
 }
 
 // inWindow is a record in the window.
 type inWindow struct {
+	record   *runnel.Record
 	through  runnel.Position // up to which its end commits
 	of       *unsettled
+	next     int // the next record of its lane; 0 if there is none
 	finished bool
 }
 
@@ -53,61 +59,91 @@ type unsettled struct {
 	left int
 }
 
-// lane is the records of one key that were taken and have not been handled, in order.
+// lane is the records of one key that were taken and have not been handled, in order. Records are
+// counted from the beginning, so that the first one of the shard's reading has the number 0.
 type lane struct {
-	key      string
-	queue    []waiting
-	attempts int // at the first record
-	failures int // in a row, unavailability included
+	first, last int
+	attempts    int // at the first record
+	failures    int // in a row, unavailability included
 }
 
-type waiting struct {
-	record *runnel.Record
-	index  int // in the window, counted from the beginning
+// queue is a first-in, first-out queue of lanes.
+type queue struct {
+	lanes []*lane
+	head  int
+}
+
+func (q *queue) push(l *lane) {
+	if q.head > len(q.lanes)/2 {
+		q.lanes = q.lanes[:copy(q.lanes, q.lanes[q.head:])]
+		q.head = 0
+	}
+	q.lanes = append(q.lanes, l)
+}
+
+func (q *queue) pop() *lane {
+	if q.head == len(q.lanes) {
+		return nil
+	}
+	q.head++
+	return q.lanes[q.head-1]
 }
 
 func newRecordForm(
-	ctx context.Context, c caller, at runnel.Position,
+	ctx context.Context, c caller, at runnel.Position, p *progress,
 ) *recordForm {
 	f := &recordForm{
-		caller: c, handler: c.of.run.cfg.Record,
-		changed: make(chan struct{}, 1), quit: make(chan struct{}), lanes: map[string]*lane{},
+		caller: c, progress: p, handler: c.of.run.cfg.Record,
+		changed: make(chan struct{}, 1), shut: make(chan struct{}), lanes: map[string]*lane{},
 		now: at,
 	}
+	f.quit = f.shut
 	f.ctx, f.stop = context.WithCancel(ctx)
 	return f
 }
 
 func (f *recordForm) wake() <-chan struct{} { return f.changed }
 
-func (f *recordForm) state() (sink.Committed, bool, error) {
+// commit passes the committed position on. After a failure, what is in work may still succeed.
+func (f *recordForm) commit(ctx context.Context) (bool, error) {
 	f.mu.Lock()
-	defer f.mu.Unlock()
-	return sink.Committed{End: f.now}, len(f.window) == 0, f.failure
+	now, drained, failure := f.now, len(f.window) == 0, f.failure
+	f.mu.Unlock()
+	if failure == nil {
+		return drained, f.progress.commit(sink.Committed{End: now})
+	}
+	if err := f.flush(ctx); err != nil {
+		return false, err
+	}
+	return false, failure
 }
 
 func (f *recordForm) end(context.Context) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.now = runnel.End()
-	return nil
+	return f.progress.commit(sink.Committed{End: runnel.End()})
 }
 
-// take adds a page's records to the window, and waits for its room.
+// take adds a page's records to the window. It waits for room, and commits meanwhile.
 func (f *recordForm) take(ctx context.Context, p *page) error {
-	page := &unsettled{page: p, left: len(p.records)}
-	for i := range p.records {
-		through := p.records[i].Position
-		if i == len(p.records)-1 {
-			through = p.through
-		}
-		if err := f.add(ctx, &p.records[i], inWindow{through: through, of: page}); err != nil {
-			return err
-		}
-	}
 	if len(p.records) == 0 {
 		f.pass(p.through)
 		f.of.settled(p)
+		return nil
+	}
+	of := &unsettled{page: p, left: len(p.records)}
+	for added := f.add(of, 0); added < len(p.records); added = f.add(of, added) {
+		if _, err := f.commit(ctx); err != nil {
+			return err
+		}
+		if f.hasRoom() {
+			continue
+		}
+		select {
+		case <-f.changed:
+		case <-f.of.stopping:
+			return errStopping
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 	return nil
 }
@@ -123,47 +159,53 @@ func (f *recordForm) pass(through runnel.Position) {
 	}
 }
 
-func (f *recordForm) add(ctx context.Context, r *runnel.Record, e inWindow) error {
+func (f *recordForm) hasRoom() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for len(f.window) >= maxAhead && f.failure == nil {
-		if f.room == nil {
-			f.room = make(chan struct{})
+	return len(f.window) < maxAhead
+}
+
+// add adds some of a page's records to the window, from the one with the index from on, and returns
+// the index of the next one.
+func (f *recordForm) add(of *unsettled, from int) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	records := of.page.records
+	to := min(from+atOnce, from+maxAhead-len(f.window), len(records))
+	for i := from; i < to; i++ {
+		e := inWindow{record: &records[i], through: records[i].Position, of: of}
+		if i == len(records)-1 {
+			e.through = of.page.through
 		}
-		room := f.room
-		f.mu.Unlock()
-		var err error
-		select {
-		case <-room:
-		case <-f.of.stopping:
-			err = errStopping
-		case <-ctx.Done():
-			err = context.Cause(ctx)
+		number := f.done + len(f.window)
+		f.window = append(f.window, e)
+		l := f.lanes[e.record.PartitionKey]
+		if l != nil {
+			f.window[l.last-f.done].next = number
+			l.last = number
+			continue
 		}
-		f.mu.Lock()
-		if err != nil {
-			return err
-		}
-	}
-	if f.failure != nil {
-		return f.failure
-	}
-	f.window = append(f.window, e)
-	l := f.lanes[r.PartitionKey]
-	if l == nil {
-		l = &lane{key: r.PartitionKey}
-		f.lanes[l.key] = l
-	}
-	l.queue = append(l.queue, waiting{record: r, index: f.done + len(f.window) - 1})
-	if len(l.queue) == 1 {
+		l = f.newLane()
+		l.first, l.last = number, number
+		f.lanes[e.record.PartitionKey] = l
 		f.makeReady(l)
 	}
-	return nil
+	return to
+}
+
+func (f *recordForm) newLane() *lane {
+	n := len(f.spare)
+	if n == 0 {
+		return new(lane)
+	}
+	l := f.spare[n-1]
+	f.spare = f.spare[:n-1]
+	return l
 }
 
 // makeReady lets a worker have a lane. The lock is held.
 func (f *recordForm) makeReady(l *lane) {
-	f.ready = append(f.ready, l)
+	f.ready.push(l)
 	if f.running < max(1, f.of.run.cfg.Parallel) && !f.closed {
 		f.running++
 		f.workers.Go(f.work)
@@ -172,35 +214,37 @@ func (f *recordForm) makeReady(l *lane) {
 
 // work handles the first records of ready lanes, until there is none.
 func (f *recordForm) work() {
-	for {
-		l := f.next()
-		if l == nil {
-			return
-		}
-		record := l.queue[0].record
-		failure, err := f.call(f.ctx, func(ctx context.Context) error {
-			return f.handler(ctx, record)
-		})
+	l, record := f.next()
+	handle := func(ctx context.Context) error { return f.handler(ctx, record) }
+	for l != nil {
+		failure, err := f.call(f.ctx, handle)
 		if err == nil && failure != nil {
 			failure, err = f.judge(l, record, failure)
 		}
-		if p := f.handled(l, failure, err); p != nil {
-			f.of.settled(p)
+		var settled *page
+		l, record, settled = f.handled(l, failure, err)
+		if settled != nil {
+			f.of.settled(settled)
 		}
 	}
 }
 
-func (f *recordForm) next() *lane {
+// next takes the next ready lane, and returns its first record. Without one it ends a worker.
+func (f *recordForm) next() (*lane, *runnel.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || len(f.ready) == 0 {
-		f.running--
-		f.signal()
-		return nil
+	return f.nextLocked()
+}
+
+func (f *recordForm) nextLocked() (*lane, *runnel.Record) {
+	if !f.closed {
+		if l := f.ready.pop(); l != nil {
+			return l, f.window[l.first-f.done].record
+		}
 	}
-	l := f.ready[0]
-	f.ready = f.ready[1:]
-	return l
+	f.running--
+	f.signal()
+	return nil, nil
 }
 
 // judge decides on a record that failed: it returns no failure once the record may be passed over.
@@ -216,8 +260,11 @@ func (f *recordForm) judge(l *lane, r *runnel.Record, failure error) (error, err
 	return failure, nil
 }
 
-// handled notes the outcome of a lane's first record. It returns the page if that was its last one.
-func (f *recordForm) handled(l *lane, failure, err error) (settled *page) {
+// handled notes the outcome of a lane's first record, and returns what next does. It also returns
+// the page if that was its last record.
+func (f *recordForm) handled(
+	l *lane, failure, err error,
+) (next *lane, record *runnel.Record, settled *page) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -226,24 +273,26 @@ func (f *recordForm) handled(l *lane, failure, err error) (settled *page) {
 	case failure != nil:
 		f.rest(l)
 	default:
-		done := l.queue[0]
-		l.queue[0] = waiting{}
-		l.queue, l.attempts, l.failures = l.queue[1:], 0, 0
-		if len(l.queue) == 0 {
-			delete(f.lanes, l.key)
+		number := l.first
+		e := f.window[number-f.done]
+		l.attempts, l.failures = 0, 0
+		if l.first = e.next; l.first > 0 {
+			f.ready.push(l)
 		} else {
-			f.ready = append(f.ready, l)
+			delete(f.lanes, e.record.PartitionKey)
+			f.spare = append(f.spare, l)
 		}
-		settled = f.finish(done.index)
+		settled = f.finish(number)
 	}
-	return settled
+	next, record = f.nextLocked()
+	return next, record, settled
 }
 
 // rest keeps a lane from the workers for a pause. The lock is held.
 func (f *recordForm) rest(l *lane) {
 	pause := f.policy.after(l.failures)
 	f.workers.Go(func() {
-		if !retry.WaitOr(f.ctx, pause, f.quit) {
+		if !retry.WaitOr(f.ctx, pause, f.shut) {
 			return
 		}
 		f.mu.Lock()
@@ -259,14 +308,13 @@ func (f *recordForm) fail(err error) {
 	if f.failure == nil {
 		f.failure = err
 	}
-	f.shutLocked()
+	f.beginNone()
 	f.signal()
-	f.grown()
 }
 
 // finish notes that a record is finished, and moves the committed position. The lock is held.
-func (f *recordForm) finish(index int) (settled *page) {
-	e := &f.window[index-f.done]
+func (f *recordForm) finish(number int) (settled *page) {
+	e := &f.window[number-f.done]
 	e.finished = true
 	if e.of.left--; e.of.left == 0 {
 		settled = e.of.page
@@ -280,17 +328,8 @@ func (f *recordForm) finish(index int) (settled *page) {
 	if n > 0 {
 		f.window, f.done = f.window[n:], f.done+n
 		f.signal()
-		f.grown()
 	}
 	return settled
-}
-
-// grown wakes take, since the window may have room. The lock is held.
-func (f *recordForm) grown() {
-	if f.room != nil {
-		close(f.room)
-		f.room = nil
-	}
 }
 
 func (f *recordForm) signal() {
@@ -300,15 +339,20 @@ func (f *recordForm) signal() {
 	}
 }
 
-// flush begins no further record, and waits for those in work.
+// flush begins no further record, waits for those in work, and commits what is finished.
 func (f *recordForm) flush(ctx context.Context) error {
-	f.shut()
+	f.mu.Lock()
+	f.beginNone()
+	f.mu.Unlock()
 	for {
+		if ctx.Err() != nil { // killed, perhaps
+			return context.Cause(ctx)
+		}
 		f.mu.Lock()
-		running := f.running
+		running, now := f.running, f.now
 		f.mu.Unlock()
-		if running == 0 {
-			return nil
+		if err := f.progress.commit(sink.Committed{End: now}); err != nil || running == 0 {
+			return err
 		}
 		select {
 		case <-f.changed:
@@ -318,16 +362,11 @@ func (f *recordForm) flush(ctx context.Context) error {
 	}
 }
 
-func (f *recordForm) shut() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.shutLocked()
-}
-
-func (f *recordForm) shutLocked() {
+// beginNone begins no further record. The lock is held.
+func (f *recordForm) beginNone() {
 	if !f.closed {
 		f.closed = true
-		close(f.quit)
+		close(f.shut)
 	}
 }
 

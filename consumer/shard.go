@@ -292,7 +292,7 @@ func (h *holding) openForm(
 		return nil, sink.Committed{}, fmt.Errorf("open the sink: %w", err)
 	}
 	at := writer.Committed()
-	return &sinkForm{of: h, writer: writer, now: at}, at, nil
+	return &sinkForm{of: h, progress: p, writer: writer, now: at}, at, nil
 }
 
 // sinkShard returns the shard for the sink as the row is now, including the keeper's checkpoints,

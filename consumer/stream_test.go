@@ -261,6 +261,16 @@ func (s *fakeStream) GetShardIterator(
 	case types.ShardIteratorTypeAtSequenceNumber:
 		index, _ = slices.BinarySearchFunc(sh.records, *in.StartingSequenceNumber,
 			func(r types.Record, at string) int { return cmp.Compare(*r.SequenceNumber, at) })
+	case types.ShardIteratorTypeAfterSequenceNumber:
+		found := false
+		index, found = slices.BinarySearchFunc(sh.records, *in.StartingSequenceNumber,
+			func(r types.Record, at string) int { return cmp.Compare(*r.SequenceNumber, at) })
+		if !found {
+			return nil, &types.InvalidArgumentException{
+				Message: aws.String("the sequence number is not of the shard " + *in.ShardId),
+			}
+		}
+		index++
 	default:
 		return nil, &types.InvalidArgumentException{Message: aws.String("not here")}
 	}
