@@ -17,6 +17,7 @@ type control struct {
 	paused  bool
 	halted  error                   // a *haltError, until the shard is resumed
 	sought  *runnel.Position        // where the next session begins
+	seeks   int
 	cancel  context.CancelCauseFunc // of the session
 	of      *progress               // of the session
 	ended   bool                    // the shard's reading is over for good
@@ -77,7 +78,7 @@ func (c *control) begin(
 ) (to runnel.Position, sought bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cancel, c.of = cancel, of
+	c.cancel, c.of, of.seeks = cancel, of, c.seeks
 	if c.sought == nil {
 		return runnel.Position{}, false
 	}
@@ -86,7 +87,8 @@ func (c *control) begin(
 }
 
 // seek asks for a session that begins at a position, and calls rewind after the present one has
-// made its last commit. It returns an error if there will be no other session.
+// made its last commit. A shard that an ErrorPolicy stopped is resumed. It returns an error if
+// there will be no other session.
 func (c *control) seek(to runnel.Position, rewind func()) error {
 	err := errHandedOver
 	c.change(func() {
@@ -98,6 +100,7 @@ func (c *control) seek(to runnel.Position, rewind func()) error {
 			c.cancel(errSought)
 		}
 		rewind()
+		c.seeks++
 		c.sought, c.halted = &to, nil
 	})
 	return err
@@ -121,7 +124,11 @@ func (c *control) close() {
 // halt stops the shard until it is resumed or sought, or until it is to be handed over: then it
 // returns false.
 func (c *control) halt(ctx context.Context, why error, stopping <-chan struct{}) bool {
-	c.change(func() { c.halted = why })
+	c.change(func() {
+		if c.sought == nil { // it was not sought meanwhile
+			c.halted = why
+		}
+	})
 	for {
 		c.mu.Lock()
 		halted, changed := c.halted != nil, c.wait()

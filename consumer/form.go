@@ -47,7 +47,11 @@ func (h *holding) newForm(ctx context.Context, at runnel.Position, p *progress) 
 	case cfg.Record != nil:
 		return newRecordForm(ctx, c, at, p), nil
 	case cfg.NewProcessor != nil:
-		return newProcessorForm(ctx, c, at, p)
+		f, err := newProcessorForm(ctx, c, at, p)
+		if f == nil {
+			return nil, err
+		}
+		return f, err
 	default:
 		return &batchForm{caller: c, committed: at, progress: p}, nil
 	}
@@ -116,7 +120,7 @@ func (h *holding) reason(ctx, session context.Context, how ending, err error) St
 	switch {
 	case errors.Is(context.Cause(ctx), seam.ErrKilled):
 		return killed
-	case ctx.Err() != nil && !cutShort(ctx):
+	case ctx.Err() != nil && !cutShort(ctx), errors.Is(err, ErrLeaseExpired):
 		return StopLost
 	case errors.Is(context.Cause(session), errSought):
 		return StopSought

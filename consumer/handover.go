@@ -75,7 +75,7 @@ func (h *holding) await(ctx context.Context, done <-chan struct{}) (returned boo
 	case <-ctx.Done():
 	}
 	if !cutShort(ctx) {
-		h.returned(context.WithoutCancel(ctx), done)
+		<-done
 		return true
 	}
 	grace, cancel := context.WithTimeout(
@@ -88,24 +88,6 @@ func (h *holding) await(ctx context.Context, done <-chan struct{}) (returned boo
 		return false
 	}
 }
-
-// returned waits until the reading has ended, although its context has. It says now and then which
-// handler does not return.
-func (h *holding) returned(ctx context.Context, done <-chan struct{}) {
-	for retry.WaitOr(ctx, ignoredInterval, done) {
-		since, _ := h.calls.state()
-		if since.IsZero() {
-			continue
-		}
-		h.run.cfg.Logger.Warn("the handler does not return, though its context has ended",
-			"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard",
-			string(h.first.Key), "since", since.UTC().Format(time.RFC3339))
-		h.event(Event{Kind: EventHandlerStuck, Since: since})
-	}
-}
-
-// ignoredInterval is the time between two reports of a handler that ignores its context.
-const ignoredInterval = 10 * time.Second
 
 // successor returns the worker to which the lease is passed; none if it is released.
 func (h *holding) successor(ctx context.Context, how ending) departure {

@@ -37,6 +37,8 @@ type keeper struct {
 
 	wake chan struct{} // one place: wakes run after a post or a request
 	quit chan struct{} // closed to end run after the write in hand
+	over chan struct{} // closed when no further write comes
+	end  sync.Once     // closes over
 
 	mu struct {
 		sync.Mutex
@@ -45,9 +47,10 @@ type keeper struct {
 		// checkpoint; nil if it is not known, or a sink has it.
 		known *aggregate.Filter
 		stale bool // known is of an earlier position than posted
-		// rewind is the position to which the shard was sought, until the row has it.
-		rewind *runnel.Position
-		saves  saves  // of known's state, if that is too large for the row
+		// seeks counts the seeks. posted, known and complete are of the reading after the last one.
+		seeks  int
+		rewind *rewind // the last seek, until the row has it
+		saves  saves   // of known's state, if that is too large for the row
 		end    string // the sink's token for the shard's end
 		early  bool   // a heartbeat is due at once
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
@@ -60,7 +63,8 @@ type keeper struct {
 
 	saving sync.WaitGroup // of the state that is being saved
 
-	// These belong to run while it runs, and afterwards to the goroutine that waited for it.
+	// These belong to run while it runs, and afterwards to the goroutine that waited for it. held is
+	// written under the lock, since others read it.
 	held   lease.Lease
 	tried  time.Time // when the last write was sent, successful or not
 	misses int       // failures in a row
@@ -70,7 +74,7 @@ func (r *run) newKeeper(held lease.Lease, renewed instant) *keeper {
 	k := &keeper{
 		table: r.table, states: r.states, failover: r.cfg.Failover, failed: r.failed,
 		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/2),
-		wake:     make(chan struct{}, 1), quit: make(chan struct{}),
+		wake:     make(chan struct{}, 1), quit: make(chan struct{}), over: make(chan struct{}),
 		held: held, tried: renewed.Time,
 	}
 	k.mu.complete, k.mu.renewed, k.mu.beaten = held.Complete, renewed, make(chan struct{})
@@ -106,11 +110,18 @@ func (k *keeper) completeTo() time.Time {
 
 // entry is a write to the row.
 type entry struct {
-	held   lease.Lease      // with the additions of the write
-	rewind *runnel.Position // the row goes to this position, and nothing else is written
-	c      sink.Committed   // the newest checkpoint
-	mark   lease.Mark       // it, if the row does not hold it yet; else zero
-	large  []byte           // the filter's state there, if it is too large for the row
+	held   lease.Lease    // with the additions of the write
+	seeks  int            // before it
+	rewind *rewind        // the row goes to its position, and nothing else is written
+	c      sink.Committed // the newest checkpoint
+	mark   lease.Mark     // it, if the row does not hold it yet; else zero
+	large  []byte         // the filter's state there, if it is too large for the row
+}
+
+// rewind is a seek that the row does not have yet.
+type rewind struct {
+	to   runnel.Position
+	done chan struct{} // closed when the row has it
 }
 
 // toWrite returns the next write. All of it is of one moment, since the time and the state must not
@@ -118,7 +129,8 @@ type entry struct {
 func (k *keeper) toWrite(ended bool) entry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	e := entry{held: k.held, c: k.mu.posted}
+	k.mu.early = false
+	e := entry{held: k.held, c: k.mu.posted, seeks: k.mu.seeks}
 	e.held.Complete = k.mu.complete
 	if since, _ := k.mu.renewed.elapsed(); since > 0 {
 		e.held.Stats = lease.Stats{
@@ -142,11 +154,14 @@ func (k *keeper) toWrite(ended bool) entry {
 	return e
 }
 
-// know sets the filter at the last checkpoint, which then belongs to the keeper.
-func (k *keeper) know(filter *aggregate.Filter) {
+// know sets the filter at the last checkpoint, which then belongs to the keeper. It does nothing if
+// the shard was sought since then.
+func (k *keeper) know(filter *aggregate.Filter, seeks int) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.mu.known = filter
+	if k.mu.seeks == seeks {
+		k.mu.known = filter
+	}
 }
 
 // knows returns a copy of the filter at the last checkpoint; nil if it is not known.
@@ -187,38 +202,71 @@ func (k *keeper) post(c sink.Committed, steps []step, exact bool) error {
 
 // seek requests that the row goes to a position, at once. Nothing that was known of the reading
 // before counts any more.
-func (k *keeper) seek(to runnel.Position, complete time.Time) {
+func (k *keeper) seek(to runnel.Position, complete time.Time) *rewind {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.mu.rewind, k.mu.early = &to, true
+	k.mu.seeks++
+	k.mu.rewind = &rewind{to: to, done: make(chan struct{})}
+	k.mu.early = true
 	k.mu.posted, k.mu.known, k.mu.stale = sink.Committed{End: to}, nil, false
 	k.mu.end, k.mu.complete = "", complete
 	k.rouse()
+	return k.mu.rewind
 }
 
-// written waits until the row has the newest checkpoint of now, which is then written at once.
-func (k *keeper) written(ctx context.Context) error {
-	k.mu.Lock()
-	want := k.mu.posted
-	k.mu.early = true
-	k.mu.Unlock()
-	k.rouse()
-	for {
+// sought waits until the row has a seek. It returns errVoid if the row does not get it: another
+// seek came behind it, or the lease is gone.
+func (k *keeper) sought(ctx context.Context, r *rewind) error {
+	return k.wait(ctx, func() (bool, error) {
+		select {
+		case <-r.done:
+			return true, nil
+		default:
+			if k.mu.rewind != r {
+				return false, errVoid
+			}
+			return false, nil
+		}
+	})
+}
+
+// written waits until the row has a checkpoint that was posted after so many seeks, and has it
+// written at once. It returns errVoid if the row does not get it.
+func (k *keeper) written(ctx context.Context, at runnel.Position, seeks int) error {
+	k.renewSoon()
+	return k.wait(ctx, func() (bool, error) {
+		if k.mu.seeks != seeks {
+			return false, errVoid
+		}
+		return k.mu.rewind == nil && !k.held.Processed().Less(at), nil
+	})
+}
+
+// wait waits until is returns true, under the lock, or an error.
+func (k *keeper) wait(ctx context.Context, is func() (bool, error)) error {
+	for last := false; ; {
 		k.mu.Lock()
-		row, beaten, rewinds := k.held.Processed(), k.mu.beaten, k.mu.rewind != nil
+		done, err := is()
+		beaten := k.mu.beaten
 		k.mu.Unlock()
-		if !rewinds && !row.Less(want.End) {
-			return nil
+		switch {
+		case done || err != nil:
+			return err
+		case last:
+			return errVoid
 		}
 		select {
 		case <-beaten:
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-k.quit:
-			return errVoid
+		case <-k.over:
+			last = true
 		}
 	}
 }
+
+// close says that no further write comes.
+func (k *keeper) close() { k.end.Do(func() { close(k.over) }) }
 
 // ended keeps the sink's token for the shard's end, until the row says SHARD_END.
 func (k *keeper) ended(token string, steps []step) error {
@@ -383,9 +431,6 @@ func (k *keeper) beat(ctx context.Context) error {
 	defer cancel()
 	e := k.toWrite(false)
 	checkpoint := !e.mark.IsZero()
-	k.mu.Lock()
-	k.mu.early = false
-	k.mu.Unlock()
 	sent := moment()
 	k.tried = sent.Time
 	var (
@@ -417,12 +462,13 @@ func (k *keeper) beat(ctx context.Context) error {
 
 // rewind moves the row to the position that was sought.
 func (k *keeper) rewind(ctx context.Context, e entry) (lease.Lease, error) {
-	held, err := k.table.Rewind(ctx, e.held, *e.rewind)
+	held, err := k.table.Rewind(ctx, e.held, e.rewind.to)
 	if err != nil {
 		return held, err
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	close(e.rewind.done)
 	if k.mu.rewind == e.rewind {
 		k.mu.rewind = nil
 	}
@@ -441,15 +487,18 @@ func (k *keeper) settle(ctx context.Context, ended bool, last lastWrite) error {
 	k.saveLast(ctx, ended)
 	for attempt := 1; ; attempt++ {
 		e := k.toWrite(ended)
-		var err error
+		write := func() (lease.Lease, error) { return last(ctx, e.held, e.mark) }
 		if e.rewind != nil {
-			var held lease.Lease
-			if held, err = k.rewind(ctx, e); err == nil {
-				k.held = held
-				continue
-			}
-		} else {
-			_, err = last(ctx, e.held, e.mark)
+			write = func() (lease.Lease, error) { return k.rewind(ctx, e) }
+		}
+		held, err := write()
+		if err == nil {
+			k.mu.Lock()
+			k.held = held
+			k.mu.Unlock()
+		}
+		if err == nil && e.rewind != nil {
+			continue
 		}
 		if err == nil && !e.mark.IsZero() && !ended {
 			k.wrote(e.c)

@@ -66,7 +66,7 @@ func (h *holding) recall(ctx context.Context, at runnel.Position, o *reading) er
 	}
 	filter.Track()
 	o.Filter = filter
-	h.keeper.know(filter.Clone())
+	h.keeper.know(filter.Clone(), h.seeks)
 	return nil
 }
 

@@ -119,11 +119,12 @@ func (w *Worker) seek(ctx context.Context, shard runnel.ShardID, to runnel.Posit
 			return err
 		}
 	}
-	err = h.control.seek(to, func() { h.keeper.seek(to, h.run.began()) })
+	var asked *rewind
+	err = h.control.seek(to, func() { asked = h.keeper.seek(to, h.run.began()) })
 	if err != nil {
 		return err
 	}
-	return h.keeper.written(ctx)
+	return h.keeper.sought(ctx, asked)
 }
 
 // Release passes the lease of a shard to another worker of the fleet, the one with the fewest, and
@@ -157,9 +158,13 @@ func (f *fleet) release(life context.Context, h *holding) error {
 	if err != nil {
 		return err
 	}
+	if h.isStopping() {
+		return errHandedOver
+	}
 	now := time.Now()
 	f.watch.Update(now, leases)
 	view := f.watch.View(now, f.run.cfg.Failover)
+	watchers := view.Watchers(nil)
 	held := map[string]int{}
 	for _, row := range view.Rows {
 		if row.Ready != lease.Ended {
@@ -169,7 +174,7 @@ func (f *fleet) release(life context.Context, h *holding) error {
 	others := slices.DeleteFunc(view.Members, func(m lease.Member) bool {
 		full := m.MaxLeases > 0 && held[m.Name] >= m.MaxLeases
 		return m.Name == f.run.cfg.WorkerID || m.Java || m.Leaving || full ||
-			!f.watch.Alive(m.Name) || !f.index && !f.watching
+			!f.watch.Alive(m.Name) || !f.reaches(m.Name, watchers)
 	})
 	if len(others) == 0 {
 		return ErrNoRoom

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ const (
 )
 
 // ErrCheckpointRefused is returned by Checkpoint for a position that the Processor was not handed,
-// or that is not behind its last checkpoint, and after the lease is lost or the shard was sought.
+// or that is before its last checkpoint, and after the lease is lost or the shard was sought.
 var ErrCheckpointRefused = errors.New("the checkpoint was refused")
 
 // Checkpointer makes the checkpoints of a Processor. It is safe for concurrent use, until Stop has
@@ -73,19 +74,31 @@ type Checkpointer struct {
 	last    runnel.Position // the last checkpoint
 	handed  runnel.Position // the last record that the Processor got
 	through runnel.Position // behind that record, up to which no other one is delivered
+	spans   []span          // the records behind last that the Processor got, the newest maxSpans
+	cut     runnel.Position // up to which spans were removed for their number
 	refused error           // of all further checkpoints
 }
 
+// span is the user records that a Processor got of one Kinesis record.
+type span struct {
+	sequence runnel.SequenceNumber
+	lo, hi   int64 // the first and the last Position.Sub
+}
+
+// maxSpans limits the memory of a Processor that makes no checkpoint. Those before are checked by
+// their order alone.
+const maxSpans = 100_000
+
 // Checkpoint notes in the lease row that every record up to at has been processed: at is the
 // position of a record that the Processor was handed, behind the last checkpoint. When it returns
-// nil, the row has it. Else, the next worker may begin there or at an earlier checkpoint. An error
-// other than ErrCheckpointRefused is the cause of ctx, and the checkpoint may still be made.
+// nil, the row has it. The last checkpoint may be made again. An error other than
+// ErrCheckpointRefused is the cause of ctx, and the checkpoint may still be made.
 func (c *Checkpointer) Checkpoint(ctx context.Context, at runnel.Position) error {
 	if err := c.post(at); err != nil {
 		return fmt.Errorf("consumer: checkpoint %s of %s: %w: %w", at, c.of.first.Key,
 			ErrCheckpointRefused, err)
 	}
-	err := c.of.keeper.written(ctx)
+	err := c.of.keeper.written(ctx, at, c.progress.seeks)
 	if errors.Is(err, errVoid) {
 		err = fmt.Errorf("%w: %w", ErrCheckpointRefused, err)
 	}
@@ -107,9 +120,22 @@ func (c *Checkpointer) post(at runnel.Position) error {
 		return fmt.Errorf("the last record that the processor got is %s", c.handed)
 	case at.Less(c.last):
 		return fmt.Errorf("the last checkpoint is %s", c.last)
+	case at != c.last && !c.wasHanded(at):
+		return errors.New("the processor got no record with this position")
 	}
 	c.last = at
+	for len(c.spans) > 0 && c.spans[0].sequence.Compare(at.Sequence) < 0 {
+		c.spans = c.spans[1:]
+	}
 	return c.commit()
+}
+
+// wasHanded reports whether the Processor got the record at a position. It may be a position of
+// another shard.
+func (c *Checkpointer) wasHanded(at runnel.Position) bool {
+	i, found := slices.BinarySearchFunc(c.spans, at.Sequence,
+		func(s span, at runnel.SequenceNumber) int { return s.sequence.Compare(at) })
+	return found && c.spans[i].lo <= at.Sub && at.Sub <= c.spans[i].hi || !c.cut.Less(at)
 }
 
 // commit passes the last checkpoint on. What follows the last record, and was dropped, counts as
@@ -127,8 +153,19 @@ func (c *Checkpointer) hand(p *page) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.through = p.through
-	if n := len(p.records); n > 0 {
-		c.handed = p.records[n-1].Position
+	for i := range p.records {
+		c.handed = p.records[i].Position
+		if n := len(c.spans); n > 0 && c.spans[n-1].sequence == c.handed.Sequence {
+			c.spans[n-1].hi = c.handed.Sub
+			continue
+		}
+		c.spans = append(c.spans, span{c.handed.Sequence, c.handed.Sub, c.handed.Sub})
+	}
+	if over := len(c.spans) - maxSpans; over > 0 {
+		s := c.spans[over-1]
+		c.cut, c.spans = runnel.Position{Sequence: s.sequence, Sub: s.hi}, c.spans[over:]
+	}
+	if len(p.records) > 0 {
 		return nil
 	}
 	if c.last != c.handed {
@@ -183,15 +220,21 @@ func newProcessorForm(
 		Range: keys, Checkpoint: at,
 	}
 	for n := 1; ; n++ {
-		failure, err := f.call(ctx, func(ctx context.Context) (err error) {
-			f.processor, err = c.of.run.cfg.NewProcessor(ctx, shard)
-			if err == nil && f.processor == nil {
+		failure, err := f.call(ctx, func(ctx context.Context) error {
+			made, err := c.of.run.cfg.NewProcessor(ctx, shard)
+			if err == nil && made == nil {
 				err = errors.New("it returned nil without an error")
+			}
+			if err == nil {
+				f.processor = made
 			}
 			return err
 		})
-		if failure == nil || err != nil {
-			return f, err
+		switch {
+		case f.processor != nil:
+			return f, err // with an error it is stopped at once
+		case err != nil:
+			return nil, err
 		}
 		f.tried(fmt.Errorf("NewProcessor failed: %w", failure))
 		if err := f.pause(ctx, n); err != nil {

@@ -16,7 +16,8 @@ var errVoid = errors.New("the shard was sought or handed over meanwhile")
 // progress passes the committed positions of a shard's reading to the keeper, each with the
 // filter's state there. It is safe for concurrent use.
 type progress struct {
-	of *holding
+	of    *holding
+	seeks int // before it
 
 	mu    sync.Mutex
 	over  bool            // no commit counts any more
@@ -69,14 +70,23 @@ func (p *progress) void() {
 
 // commit passes a committed position on: to the lease row, or as an event alone.
 func (p *progress) commit(c sink.Committed) error {
+	news, err := p.note(c)
+	if news { // without the lock: the event's receiver may seek, or wait for one that does
+		p.of.event(Event{Kind: EventCommitted, Position: c.End})
+	}
+	return err
+}
+
+// note does what commit says, but for the event. It reports whether the position is new.
+func (p *progress) note(c sink.Committed) (news bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
-		return errVoid
+		return false, errVoid
 	}
 	defer p.complete(c)
 	if c.End == p.last {
-		return nil
+		return false, nil
 	}
 	h := p.of
 	if c.End.Less(p.last) && !h.unended {
@@ -85,16 +95,15 @@ func (p *progress) commit(c sink.Committed) error {
 		h.keeper.complete(h.run.began())
 	}
 	p.last = c.End
-	h.event(Event{Kind: EventCommitted, Position: c.End})
 	switch {
 	case h.unended: // the keeper's row is the child's
-		return nil
+		return true, nil
 	case c.End == runnel.End(): // that one is written with the children
-		return h.keeper.ended(c.Token, p.passed(c.End))
+		return true, h.keeper.ended(c.Token, p.passed(c.End))
 	default:
 		steps := p.passed(c.End)
 		exact := len(p.steps) == 0 || p.steps[0].single || !p.steps[0].from.Less(c.End)
-		return h.keeper.post(c, steps, exact)
+		return true, h.keeper.post(c, steps, exact)
 	}
 }
 

@@ -74,7 +74,7 @@ func (k *keeper) save(ctx context.Context, e entry) {
 		stored := k.states.put(ctx, e.held, e.mark.At, e.large)
 		k.mu.Lock()
 		defer k.mu.Unlock()
-		if s.busy = false; stored {
+		if s.busy = false; stored && k.mu.seeks == e.seeks {
 			s.stored = e.mark.At // the next write to the row points to it
 		}
 	})

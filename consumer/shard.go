@@ -45,6 +45,7 @@ type holding struct {
 	adopted []adoption // leases of children that are now held
 	deleted bool       // the row was deleted
 
+	seeks   int             // before the session
 	state   []byte          // stored at some time, of a handler's reader; nil if there is none
 	stateAt runnel.Position // the state's
 
@@ -99,7 +100,11 @@ func (h *holding) work(life context.Context) {
 		if err := h.keeper.run(ctx); err != nil {
 			cancel(err)
 		}
+		if ctx.Err() != nil && !cutShort(ctx) {
+			h.keeper.close() // the lease is lost, or the worker is killed
+		}
 	}()
+	defer h.keeper.close()
 	var read outcome
 	done := make(chan struct{})
 	go func() {
@@ -120,9 +125,8 @@ func (h *holding) work(life context.Context) {
 	close(h.keeper.quit)
 	<-kept
 	h.ending = h.handOver(ctx, o.how, to)
-	if !returned {
-		h.returned(context.WithoutCancel(ctx), done) // the shard is read elsewhere by now
-	}
+	h.keeper.close()
+	<-done // if it has not returned, the shard is read elsewhere by now
 	close(over)
 	watch.Wait()
 }
@@ -203,8 +207,11 @@ func (h *holding) awaitParents(ctx context.Context) (ending, bool) {
 func (h *holding) sessionAt(ctx context.Context) (ending, []runnel.Shard, error) {
 	session, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	stuck := h.watchCalls(session)
+	defer stuck()
 	p := &progress{of: h}
-	if to, sought := h.control.begin(cancel, p); sought {
+	to, sought := h.control.begin(cancel, p)
+	if h.seeks = p.seeks; sought {
 		h.goTo(to)
 	}
 	how, children, err := h.session(ctx, session, p)
@@ -233,10 +240,10 @@ func (h *holding) session(
 	known := h.sinkShard()
 	p.start(known.Checkpoint)
 	form, at, err := h.openForm(ctx, known, p)
-	if errors.Is(err, errStopping) {
+	if form == nil && errors.Is(err, errStopping) {
 		return stopped, nil, nil
 	}
-	if err != nil {
+	if form == nil {
 		return 0, nil, err
 	}
 	defer func() {
@@ -245,7 +252,10 @@ func (h *holding) session(
 			err = closing
 		}
 	}()
-	if err := p.commit(at); err != nil { // it may be ahead of the row
+	if err == nil {
+		err = p.commit(at) // it may be ahead of the row
+	}
+	if err != nil {
 		return 0, nil, err
 	}
 	d := &delivery{of: h, form: form, progress: p}
@@ -279,7 +289,7 @@ func (h *holding) session(
 }
 
 // openForm opens the sink's writer, or makes the form of the handler, and returns the commit behind
-// which it wants the records.
+// which it wants the records. A form that it returns with an error must be closed.
 func (h *holding) openForm(
 	ctx context.Context, known sink.Shard, p *progress,
 ) (form, sink.Committed, error) {
