@@ -31,7 +31,6 @@ func (r *run) pages(
 		CallTimeout: r.cfg.CallTimeout,
 		Pace:        pages.Pace{Tip: min(gather, r.cfg.PollInterval), Idle: r.cfg.PollInterval},
 		Backoff:     retry.Backoff{Min: 50 * time.Millisecond, Max: longestBackoff},
-		Throttled:   retry.Backoff{Min: 50 * time.Millisecond, Max: time.Second},
 		Persist:     true, Of: knownStream{r},
 		OnFailure: func(err error, _ int) { r.failed(shard, err) },
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -26,9 +27,11 @@ type Cursor struct {
 	iterator string
 	guard    guard
 	pace     pacer
+	budget   *Budget
 	failures int       // in a row
 	last     time.Time // when the last read was sent
-	due      time.Time // of the next read
+	due      time.Time // of the next read, by pace and back-off
+	reserved bool      // by Config.Room, for a page that has not come
 	end      *Page     // the page after the shard's end
 }
 
@@ -36,15 +39,19 @@ var _ Source = (*Cursor)(nil)
 
 // New makes a cursor. It makes no call yet.
 func New(cfg Config) *Cursor {
-	if cfg.Throttled == (retry.Backoff{}) {
-		cfg.Throttled = cfg.Backoff
+	if cfg.Budget == nil {
+		cfg.Budget = NewBudget(LimitsOf(cfg.Kinesis, 0))
 	}
 	return &Cursor{
 		cfg: cfg, from: cfg.From, at: cfg.From.Sequence(), included: true,
 		guard: guard{of: cfg.Of, shard: cfg.Shard, parents: cfg.Parents, complete: cfg.Complete},
-		pace:  pacer{Pace: cfg.Pace},
+		pace:  pacer{Pace: cfg.Pace}, budget: cfg.Budget,
 	}
 }
+
+// Stats returns the totals of the shard's reading so far, by all cursors that share the budget. It
+// may be called by any goroutine.
+func (c *Cursor) Stats() Stats { return c.budget.Stats() }
 
 // Next waits until the next read is due, and returns its page. It tries again after errors, as
 // Config says.
@@ -59,11 +66,17 @@ func (c *Cursor) Next(ctx context.Context) (Page, error) {
 	}
 }
 
-// Await waits until the next read is due: after a page by the pace, after an error by the back-off.
-// It returns the cause of ctx if that ends first.
-func (c *Cursor) Await(ctx context.Context) error { return retry.Wait(ctx, time.Until(c.due)) }
+// Await waits until the next read is due: after a page by the pace, after an error by the back-off,
+// and always by the budget. It returns the cause of ctx if that ends first.
+func (c *Cursor) Await(ctx context.Context) error {
+	if c.end != nil {
+		return retry.Wait(ctx, 0)
+	}
+	now := time.Now()
+	return retry.Wait(ctx, max(c.due.Sub(now), c.budget.wait(now)))
+}
 
-// DueBy makes the next read due at t if it is due later.
+// DueBy makes the next read due at t if it is due later. The budget may still delay it.
 func (c *Cursor) DueBy(t time.Time) {
 	if t.Before(c.due) {
 		c.due = t
@@ -76,7 +89,12 @@ func (c *Cursor) Try(ctx context.Context) (page Page, ok bool, err error) {
 	if c.end != nil {
 		return *c.end, true, nil
 	}
-	if page, err = c.attempt(ctx); err != nil {
+	page, err = c.attempt(ctx)
+	if err != nil {
+		c.unused()
+	}
+	c.reserved = false
+	if err != nil {
 		gone, err := c.recover(ctx, err)
 		if !gone {
 			return Page{}, false, err
@@ -89,7 +107,8 @@ func (c *Cursor) Try(ctx context.Context) (page Page, ok bool, err error) {
 		c.end = &end
 		return page, true, nil
 	}
-	c.due = c.pace.due(c.last, time.Now(), &page)
+	now := time.Now()
+	c.due = c.pace.due(c.last, now, &page, c.budget.distance(now))
 	return page, true, nil
 }
 
@@ -143,34 +162,91 @@ func optional(text string) *string {
 	return &text
 }
 
+// get makes one GetRecords call. It makes no second one by itself, as the SDK's client would: the
+// budget counts each call.
 func (c *Cursor) get(ctx context.Context) (answer, error) {
-	limit := c.cfg.Limit
-	if c.cfg.Room != nil {
-		var err error
-		if limit, err = c.cfg.Room(ctx); err != nil {
-			return answer{}, err
-		}
-	}
-	got, err := c.getRecords(ctx, limit)
-	if err != nil && c.cfg.Unused != nil {
-		c.cfg.Unused()
-	}
-	return got, err
-}
-
-func (c *Cursor) getRecords(ctx context.Context, limit int) (answer, error) {
-	ctx, cancel := c.call(ctx)
-	defer cancel()
-	in := &kinesis.GetRecordsInput{ShardIterator: &c.iterator, StreamARN: optional(c.cfg.ARN)}
-	if limit > 0 {
-		in.Limit = aws.Int32(int32(limit))
-	}
-	c.last = time.Now()
-	out, err := c.cfg.Kinesis.GetRecords(ctx, in)
+	sent, limit, err := c.take(ctx)
 	if err != nil {
 		return answer{}, err
 	}
-	return newAnswer(out, c.last, time.Now()), nil
+	in := &kinesis.GetRecordsInput{
+		ShardIterator: &c.iterator, StreamARN: optional(c.cfg.ARN), Limit: aws.Int32(int32(limit)),
+	}
+	ctx, cancel := c.call(ctx)
+	defer cancel()
+	c.last = sent.sent
+	out, err := c.cfg.Kinesis.GetRecords(ctx, in, func(o *kinesis.Options) {
+		o.Retryer = aws.NopRetryer{}
+	})
+	now := time.Now()
+	switch {
+	case err == nil:
+		c.budget.answer(sent, now, len(out.Records), sizeOf(out.Records))
+	case awserr.Kinesis.Of(err) == awserr.Throttled:
+		c.budget.refuse(sent, now)
+		return answer{}, &throttle{err}
+	default:
+		c.budget.fail(sent, now)
+		return answer{}, err
+	}
+	return newAnswer(out, c.last, now), nil
+}
+
+// mostRecords is the largest number of records of an answer (AWS, "GetRecords": Limit).
+const mostRecords = 10_000
+
+// throttle is the error of a GetRecords call that came too soon.
+type throttle struct{ error }
+
+func (t *throttle) Unwrap() error { return t.error }
+
+// take waits until a call is due, and then for room. It returns the number of records to ask for.
+// While it waits for room another cursor may use the shard's budget, so it looks at that again.
+func (c *Cursor) take(ctx context.Context) (call, int, error) {
+	if err := retry.Wait(ctx, c.budget.wait(time.Now())); err != nil {
+		return call{}, 0, err
+	}
+	limit := c.cfg.Limit
+	if c.unused(); c.cfg.Room != nil {
+		var err error
+		if limit, err = c.cfg.Room(ctx); err != nil {
+			return call{}, 0, &roomless{err}
+		}
+		c.reserved = true
+	}
+	if limit <= 0 || limit > mostRecords {
+		limit = mostRecords
+	}
+	for {
+		next, wait := c.budget.take(time.Now())
+		if wait == 0 {
+			return next, c.budget.ask(limit), nil
+		}
+		if err := retry.Wait(ctx, wait); err != nil {
+			return call{}, 0, err
+		}
+	}
+}
+
+// roomless is the error of Config.Room.
+type roomless struct{ error }
+
+func (r *roomless) Unwrap() error { return r.error }
+
+// unused gives back the room of a call without a page.
+func (c *Cursor) unused() {
+	if c.reserved && c.cfg.Unused != nil {
+		c.cfg.Unused()
+	}
+	c.reserved = false
+}
+
+// sizeOf returns the bytes that count against the limits: data and partition keys.
+func sizeOf(records []types.Record) (bytes int) {
+	for i := range records {
+		bytes += len(records[i].Data) + len(aws.ToString(records[i].PartitionKey))
+	}
+	return bytes
 }
 
 // accept makes the page of an answer, and goes on behind it.

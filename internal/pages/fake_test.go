@@ -28,14 +28,22 @@ type fake struct {
 	// atEndOnly says that the shard has ended in an answer without records, as AWS does.
 	atEndOnly bool
 	noDate    bool
+	life      time.Duration // of an iterator; 0: for ever
 	fault     func(op string) error
 
-	calls   []string // the operations, and the types of iterators
-	trimmed int      // records that the stream removed
+	calls   []string  // the operations, and the types of iterators
+	trimmed int       // records that the stream removed
+	last    time.Time // of the last GetRecords call
+	limit   int32     // of its input
 	horizon shardmap.Horizon
 	shards  []runnel.Shard
 	same    error
 	lasting bool // same is
+}
+
+// Options makes the fake a client of this machine, for which there are no limits.
+func (f *fake) Options() kinesis.Options {
+	return kinesis.Options{BaseEndpoint: aws.String("http://127.0.0.1:4566")}
 }
 
 func (f *fake) now() time.Time { return time.Now().Add(f.skew) }
@@ -99,8 +107,13 @@ func (f *fake) GetShardIterator(
 		})
 	}
 	return &kinesis.GetShardIteratorOutput{
-		ShardIterator: aws.String(strconv.Itoa(index)), ResultMetadata: metadata,
+		ShardIterator: f.iterator(index), ResultMetadata: metadata,
 	}, ctx.Err()
+}
+
+// iterator makes an iterator: an index, and the time.
+func (f *fake) iterator(index int) *string {
+	return aws.String(fmt.Sprint(index, " ", time.Now().UnixNano()))
 }
 
 // first returns the index of the first record that fits.
@@ -121,15 +134,23 @@ func (f *fake) GetRecords(
 	if err != nil {
 		return nil, err
 	}
-	index, _ := strconv.Atoi(*in.ShardIterator)
+	f.last, f.limit = time.Now(), *in.Limit
+	var index int
+	var made int64
+	if _, err := fmt.Sscan(*in.ShardIterator, &index, &made); err != nil {
+		return nil, err
+	}
+	if age := time.Since(time.Unix(0, made)); f.life > 0 && age > f.life {
+		return nil, errExpired
+	}
 	index = max(index, f.trimmed)
-	end := min(index+2, len(f.records))
+	end := min(index+min(2, int(*in.Limit)), len(f.records))
 	out := &kinesis.GetRecordsOutput{
 		Records: slices.Clone(f.records[index:end]), ResultMetadata: metadata,
 		MillisBehindLatest: aws.Int64(int64(1000 * (len(f.records) - end))),
 	}
 	if !f.closed || end < len(f.records) || f.atEndOnly && len(out.Records) > 0 {
-		out.NextShardIterator = aws.String(strconv.Itoa(end))
+		out.NextShardIterator = f.iterator(end)
 	}
 	return out, ctx.Err()
 }

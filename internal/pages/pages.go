@@ -79,25 +79,28 @@ type Config struct {
 	Shard   runnel.ShardID
 	// From is where the reading begins.
 	From runnel.From
-	// Limit is the number of records that one read asks for; default the API's, 10,000.
+	// Limit is the largest number of records that one read asks for; default the API's, 10,000.
 	Limit int
-	// Room, if it is set, is called right before each GetRecords call. It may wait, and returns the
-	// number of records that the call asks for, 1 or more, in the place of Limit. Its error ends
-	// Next. Unused is called after a call that brings no page.
-	Room   func(context.Context) (int, error)
+	// Room is called before each GetRecords call, when the call is due, and may wait. It reserves
+	// room for the records and returns their number, at least 1, which replaces Limit. Its error
+	// ends the reading. Default none.
+	Room func(context.Context) (limit int, err error)
+	// Unused is called if a call for which Room has reserved brings no page. A page without a call
+	// has no reservation: one with Gone, or the end again. Default none.
 	Unused func()
 	// CallTimeout limits the time of each call; default none.
 	CallTimeout time.Duration
 	// Pace is the distance between two reads; default none.
 	Pace Pace
+	// Budget paces the calls; all cursors of the shard share it. Default: one of its own, with the
+	// limits of LimitsOf.
+	Budget *Budget
 
 	// Attempts is the number of attempts at one page. The renewal of an expired iterator is none,
 	// unless it expires again at once. Default 0: no limit.
 	Attempts int
-	// Backoff is the wait between two attempts, and Throttled that after a throttle; default
-	// Backoff.
-	Backoff   retry.Backoff
-	Throttled retry.Backoff
+	// Backoff is the wait between two attempts. After a throttle of GetRecords the budget waits.
+	Backoff retry.Backoff
 	// Persist makes the cursor try again after every error, except for a lasting one. By default it
 	// returns an error that another attempt would not mend, such as a denied access.
 	Persist bool

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -14,6 +15,9 @@ import (
 func (c *Cursor) recover(ctx context.Context, err error) (gone bool, _ error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
+	}
+	if full, ok := errors.AsType[*roomless](err); ok {
+		return false, full.error
 	}
 	if err = c.suspect(ctx, err); c.cfg.Of != nil && c.cfg.Of.Lasting(err) {
 		return false, err
@@ -29,7 +33,9 @@ func (c *Cursor) recover(ctx context.Context, err error) (gone bool, _ error) {
 			return false, nil
 		}
 	case class == awserr.Throttled:
-		wait = max(c.pace.throttle(), c.cfg.Throttled.After(c.failures))
+		if full, ok := errors.AsType[*throttle](err); ok {
+			err, wait = full.error, 0 // the budget waits
+		}
 	case c.gone(ctx, err):
 		return true, nil
 	case !c.cfg.Persist && !c.missing(err) && !awserr.Kinesis.Transient(err):
