@@ -105,9 +105,15 @@ type Config struct {
 	Failover time.Duration
 	// MaxLeases is the largest number of shards that the worker reads; default 0, no limit.
 	MaxLeases int
-	// PollInterval is the longest pause between two reads of an idle shard; default 250 ms.
-	// (AWS allows 5 reads a second and shard, for all applications together.)
+	// PollInterval is the longest pause between two reads of an idle shard; default 500 ms, and 250
+	// ms where reads have no limit.
 	PollInterval time.Duration
+	// ReadRate is the highest number of GetRecords calls a second and shard. The worker reads less
+	// while it is throttled, since other applications share AWS's limits, and then more again. Up
+	// to a rate of 5 the worker also keeps to AWS's 2 MiB a second and shard; above, to more in
+	// proportion, for servers with other limits. Default 5, AWS's limit, or none if Kinesis is a
+	// client whose BaseEndpoint is a loopback address.
+	ReadRate float64
 	// MaxRecords is the largest number of records of one read and one batch; default and limit
 	// 10,000. A batch can exceed it only by the records of its last Kinesis record, since an
 	// aggregate is not divided.
@@ -151,7 +157,7 @@ func (c Config) withDefaults() Config {
 		c.WorkerID = fmt.Sprintf("%s-%d-%s", host, os.Getpid(), rand.Text()[:8])
 	}
 	defaultTo(&c.Failover, 10*time.Second)
-	defaultTo(&c.PollInterval, 250*time.Millisecond)
+	defaultTo(&c.PollInterval, c.defaultPollInterval())
 	defaultTo(&c.CheckpointInterval, c.Failover/2)
 	defaultTo(&c.AuditInterval, 2*time.Minute)
 	defaultTo(&c.CallTimeout, 20*time.Second)
@@ -211,6 +217,8 @@ func (c Config) Validate() error {
 		"MaxRecords is %d: want 1 to %d", c.MaxRecords, maxRecords)
 	fault(c.Buffer != 0 && c.Buffer < 1<<20, "Buffer is %d bytes: want 1 MiB or more", c.Buffer)
 	faults = append(faults, c.checkFanout()...)
+	fault(!isRate(c.ReadRate),
+		"ReadRate is %g: want 0 (the default) or more calls a second and shard", c.ReadRate)
 	for _, d := range []struct {
 		name  string
 		value time.Duration

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ func TestValidate(t *testing.T) {
 	_, err := New(Config{
 		Failover: time.Millisecond, MaxRecords: 10_001, PollInterval: -1, MaxLeases: -1,
 		From: runnel.FromSequence("49"), Static: true, Absence: 25 * time.Hour,
-		HandOverTimeout: -1,
+		HandOverTimeout: -1, ReadRate: math.NaN(),
 	})
 	if err == nil {
 		t.Fatal("accepted")
@@ -28,7 +29,7 @@ func TestValidate(t *testing.T) {
 	for _, want := range []string{
 		"Stream", "App", "Kinesis", "DynamoDB", "Handler", "Failover", "MaxRecords",
 		"PollInterval", "MaxLeases", "From", "Static is set without a WorkerID", "Absence",
-		"HandOverTimeout",
+		"HandOverTimeout", "ReadRate is NaN",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not named in %v", want, err)

@@ -15,8 +15,8 @@ var errSought = errors.New("the shard was sought to another position")
 type control struct {
 	mu      sync.Mutex
 	paused  bool
-	halted  error                   // a *haltError, until the shard is resumed
-	sought  *runnel.Position        // where the next session begins
+	halted  error            // a *haltError, until the shard is resumed
+	sought  *runnel.Position // where the next session begins
 	seeks   int
 	cancel  context.CancelCauseFunc // of the session
 	of      *progress               // of the session

@@ -18,6 +18,7 @@ import (
 // silenced makes reads wait until it is released.
 type silenced struct {
 	consumer.KinesisAPI
+	loopback
 	until atomic.Pointer[chan struct{}]
 }
 

@@ -43,6 +43,7 @@ func (r *retained) recreateEmpty() {
 // hooked calls a function once before an operation.
 type hooked struct {
 	consumer.KinesisAPI
+	loopback
 	op   string
 	nth  int64 // the first call is 1
 	seen atomic.Int64

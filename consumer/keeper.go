@@ -51,8 +51,8 @@ type keeper struct {
 		seeks  int
 		rewind *rewind // the last seek, until the row has it
 		saves  saves   // of known's state, if that is too large for the row
-		end    string // the sink's token for the shard's end
-		early  bool   // a heartbeat is due at once
+		end    string  // the sink's token for the shard's end
+		early  bool    // a heartbeat is due at once
 		// complete belongs to posted, or, before the first post, to the row's checkpoint.
 		complete time.Time
 		renewed  instant       // before the last successful write was sent

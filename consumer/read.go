@@ -28,10 +28,10 @@ func (r *run) pages(
 	}
 	return pages.Config{
 		Kinesis: r.cfg.Kinesis, Stream: r.cfg.Stream, Shard: shard, From: origin, Limit: limit,
-		CallTimeout: r.cfg.CallTimeout,
-		Pace:        pages.Pace{Tip: min(gather, r.cfg.PollInterval), Idle: r.cfg.PollInterval},
-		Backoff:     retry.Backoff{Min: 50 * time.Millisecond, Max: longestBackoff},
-		Persist:     true, Of: knownStream{r},
+		CallTimeout: r.cfg.CallTimeout, Budget: r.budget(shard),
+		Pace:    pages.Pace{Tip: min(gather, r.cfg.PollInterval), Idle: r.cfg.PollInterval},
+		Backoff: retry.Backoff{Min: 50 * time.Millisecond, Max: longestBackoff},
+		Persist: true, Of: knownStream{r},
 		OnFailure: func(err error, _ int) { r.failed(shard, err) },
 	}
 }

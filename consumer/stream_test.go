@@ -25,6 +25,8 @@ import (
 // fakeStream is a stream in memory with the Kinesis calls that the consumer makes, and faults at
 // will.
 type fakeStream struct {
+	loopback
+
 	name    string
 	created time.Time
 

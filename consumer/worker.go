@@ -166,6 +166,7 @@ type run struct {
 	ended   chan *holding
 	absent  []runnel.ShardID // ended leases that the last audit did not find listed
 	quiet   quiet
+	budgets budgets
 	static  lease.Static // this process of a static worker; its number is set by the first look
 
 	successors successors

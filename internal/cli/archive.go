@@ -27,6 +27,7 @@ type archiveFlags struct {
 	metrics, fanout                 string
 	table                           tableFlags
 	failover, every                 time.Duration
+	readRate                        readRate
 	once                            bool
 }
 
@@ -80,6 +81,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		"oldest, latest or an RFC 3339 time, for shards without a checkpoint")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"how long a worker may be silent before the others take its shards over")
+	f.readRate.addFlag(flags)
 	flags.DurationVar(&f.every, "every", 0,
 		"commit at least this often while records arrive (default 5s; in S3 60s)")
 	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
@@ -94,7 +96,8 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	worker := consumer.Config{
 		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
-		Fanout: fanoutOf(f.fanout),
+		Fanout:   fanoutOf(f.fanout),
+		ReadRate: float64(f.readRate),
 	}
 	target := archive.Config{Every: f.every}
 	if f.stream == "" {
@@ -107,8 +110,11 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	if worker.App == "" {
 		worker.App = f.stream + "-archive"
 	}
-	err := f.table.check()
+	err := f.readRate.check()
 	if err != nil {
+		return worker, target, err
+	}
+	if err = f.table.check(); err != nil {
 		return worker, target, err
 	}
 	if worker.From, err = runnel.ParseFrom(f.position); err != nil {

@@ -31,6 +31,7 @@ type rollupFlags struct {
 	fanout                       string
 	count, allowGaps, once       bool
 	failover, ttl                time.Duration
+	readRate                     readRate
 }
 
 func rollupCommand(con *console.Console) *cobra.Command {
@@ -114,6 +115,7 @@ func (f *rollupFlags) addFlags(command *cobra.Command) {
 		"oldest, latest or an RFC 3339 time, for shards that were not begun")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"how long a worker may be silent before the others take its shards over")
+	f.readRate.addFlag(flags)
 	flags.StringVar(&f.metrics, "metrics", "",
 		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
 	addFanout(command, &f.fanout)
@@ -200,7 +202,8 @@ func (f *rollupFlags) checkPlace() error {
 func (f *rollupFlags) worker() (consumer.Config, error) {
 	cfg := consumer.Config{
 		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
-		Fanout: fanoutOf(f.fanout),
+		Fanout:   fanoutOf(f.fanout),
+		ReadRate: float64(f.readRate),
 	}
 	switch {
 	case f.stream == "":
@@ -233,6 +236,9 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 			"name of a lease table: %w", err)
 	} else if err != nil {
 		return cfg, exit.Usage("--app: %w", err)
+	}
+	if err := f.readRate.check(); err != nil {
+		return cfg, err
 	}
 	var err error
 	if cfg.From, err = runnel.ParseFrom(f.position); err != nil {

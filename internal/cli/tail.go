@@ -29,6 +29,7 @@ type tailFlags struct {
 	of                  endpoint.Flags
 	stream, from, shard string
 	once, doubles       bool
+	readRate            readRate
 	fleet               tailFleetFlags
 }
 
@@ -65,6 +66,7 @@ stops, the others go on where it was; when it dies, they print its last lines ag
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is printed")
 	flags.BoolVar(&f.doubles, "doubles", false, "print doubles too")
+	f.readRate.addFlag(flags)
 	f.fleet.addFlags(command)
 	return command
 }
@@ -72,6 +74,7 @@ stops, the others go on where it was; when it dies, they print its last lines ag
 func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 	cfg := follow.Config{
 		Stream: f.stream, Shard: runnel.ShardID(f.shard), Once: f.once, Doubles: f.doubles,
+		ReadRate: float64(f.readRate),
 	}
 	if f.stream == "" {
 		return cfg, exit.Usage("--stream is missing: name the stream to read")

@@ -44,6 +44,9 @@ var tailFleetOnly = []string{"worker", "static", "failover", "fanout", "dynamodb
 
 // check returns an error for flags that do not fit together.
 func (f *tailFlags) check(c *cobra.Command) error {
+	if err := f.readRate.check(); err != nil {
+		return err
+	}
 	if f.fleet.app == "" {
 		if c.Flags().Changed("app") {
 			return exit.Usage("--app is empty: want the application's name, which names the " +
@@ -75,7 +78,7 @@ func (f *tailFlags) worker(con *console.Console, from runnel.From) consumer.Conf
 	cfg := consumer.Config{
 		Stream: f.stream, App: f.fleet.app, WorkerID: f.fleet.worker, Static: f.fleet.static,
 		Failover: f.fleet.failover, From: from, Once: f.once, KeepDoubles: f.doubles,
-		Logger: con.Logger(), Fanout: fanoutOf(f.fleet.fanout),
+		ReadRate: float64(f.readRate), Logger: con.Logger(), Fanout: fanoutOf(f.fleet.fanout),
 	}
 	if f.fleet.failover == 0 {
 		cfg.Failover = -1 // refused, where 0 would mean the default

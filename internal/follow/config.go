@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -72,8 +73,11 @@ type Config struct {
 	// several goroutines at a time. Default none.
 	OnNotice func(Notice)
 
+	// ReadRate is the highest number of reads a second and shard, also at a server without limits.
+	// Default: the limits of pages.LimitsOf.
+	ReadRate float64
 	// Interval is the least time between two reads of one shard. Default 200 ms: AWS allows five a
-	// second for all readers together.
+	// second for all readers together. With ReadRate it is that rate's distance.
 	Interval time.Duration
 	// IdleInterval is the longest time between two reads of a shard that has no new record. Default
 	// 1 s.
@@ -96,6 +100,8 @@ func (c *Config) validate() error {
 	wrong(c.Handle == nil, "follow: Handle is missing: want a function that takes the records")
 	wrong(c.Interval < 0 || c.IdleInterval < 0 || c.Parallel < 0,
 		"follow: Interval, IdleInterval and Parallel cannot be below 0")
+	wrong(!(c.ReadRate >= 0) || math.IsInf(c.ReadRate, 1),
+		"follow: ReadRate cannot be below 0 or infinite")
 	wrong(c.From.Sequence() != "" && c.Shard == "",
 		"follow: a sequence number is of one shard: name the shard")
 	return errors.Join(errs...)
@@ -104,6 +110,9 @@ func (c *Config) validate() error {
 func (c Config) withDefaults() Config {
 	if c.Interval == 0 {
 		c.Interval = 200 * time.Millisecond
+		if c.ReadRate > 0 {
+			c.Interval = time.Duration(float64(time.Second) / c.ReadRate)
+		}
 	}
 	if c.IdleInterval == 0 {
 		c.IdleInterval = time.Second

@@ -68,8 +68,9 @@ func (r *reader) begin(ctx context.Context) (some bool, err error) {
 	r.cursor = pages.New(pages.Config{
 		Kinesis: r.run.cfg.Kinesis, Stream: r.run.cfg.Stream, Shard: r.shard.ID, From: from,
 		CallTimeout: callTimeout, Backoff: backoff, OnFailure: r.trouble,
-		Pace: pages.Pace{Least: r.run.cfg.Interval, Idle: r.run.cfg.IdleInterval},
-		Of:   knownStream{r.run}, Checked: true, Gaps: true,
+		Pace:   pages.Pace{Least: r.run.cfg.Interval, Idle: r.run.cfg.IdleInterval},
+		Budget: pages.NewBudget(pages.LimitsOf(r.run.cfg.Kinesis, r.run.cfg.ReadRate)),
+		Of:     knownStream{r.run}, Checked: true, Gaps: true,
 		Complete: r.complete, Parents: r.shard.Parents,
 	})
 	r.run.cfg.OnNotice(Notice{Kind: Began, Shard: r.shard.ID, After: from.Sequence()})

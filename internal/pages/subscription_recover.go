@@ -74,7 +74,7 @@ func (s *Subscription) wait(err error) time.Duration {
 	case isInUse(err), errors.Is(err, ErrPending):
 		return refusedWait
 	case awserr.Kinesis.Of(err) == awserr.Throttled:
-		return max(refusedWait, s.cursor.cfg.Throttled.After(s.failures))
+		return max(refusedWait, s.cursor.cfg.Backoff.After(s.failures))
 	default:
 		return s.cursor.cfg.Backoff.After(s.failures)
 	}
