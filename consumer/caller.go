@@ -61,7 +61,7 @@ func (c caller) failed(failure error, what string, args ...any) {
 
 func (c caller) tried(failure error) {
 	c.of.retries.Add(1)
-	c.of.run.failed(c.of.first.Key, failure)
+	c.of.run.reportFailure(c.of.first.Key, failure) // whatever it wraps, it ends no worker
 }
 
 // pause waits before the next attempt.

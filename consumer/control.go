@@ -149,10 +149,3 @@ func (c *control) halt(ctx context.Context, why error, stopping <-chan struct{})
 func (c *control) pause() { c.change(func() { c.paused = true }) }
 
 func (c *control) resume() { c.change(func() { c.paused, c.halted = false, nil }) }
-
-// state returns whether the shard is paused, and the error that stopped it.
-func (c *control) state() (paused bool, halted error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.paused, c.halted
-}

@@ -270,6 +270,35 @@ func TestSeeksAtOnce(t *testing.T) {
 	})
 }
 
+// A seek that another one overtakes before the row has it returns, although the shard does not come
+// to its position.
+func TestSeekIsOvertaken(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		f.stream.put("x", keys(100)...)
+		tally := newTally(f)
+		w := f.start("w1", each(tally.handle).asHandler)
+		tally.awaitCount(failover, 100)
+		w.Pause()
+		shard := f.stream.shards[0].id
+		mend := w.link.cut()
+		first, second := make(chan error, 1), make(chan error, 1)
+		go func() { first <- w.Seek(f.Context(), shard, f.stream.position(0, 90)) }()
+		<-time.After(100 * time.Millisecond)
+		go func() { second <- w.Seek(f.Context(), shard, runnel.Start()) }()
+		<-time.After(100 * time.Millisecond)
+		mend()
+		if err := <-second; err != nil {
+			t.Error(err)
+		}
+		select {
+		case <-first: // the row had its position for a moment, or never
+		case <-time.After(failover):
+			t.Error("the first one does not return")
+			w.Resume()
+		}
+	})
+}
+
 // A seek of a child that waits for its parent holds until the child begins.
 func TestSeekBeforeTheParentsEnd(t *testing.T) {
 	onEachForm(t, 1, func(f *fleet, form form) {
@@ -444,9 +473,9 @@ func TestStuckHandlerIsReported(t *testing.T) {
 	for _, how := range []string{"seek", "stop"} {
 		onEachForm(t, 2, func(f *fleet, form form) {
 			release := make(chan struct{})
-			var began time.Time
+			var began atomic.Pointer[time.Time]
 			w := f.start("w1", form.into(func(context.Context, *runnel.Record) error {
-				began = time.Now()
+				began.Store(new(time.Now()))
 				<-release
 				return nil
 			}), func(c *consumer.Config) { c.ShutdownTimeout = time.Second })
@@ -463,7 +492,7 @@ func TestStuckHandlerIsReported(t *testing.T) {
 			}
 			<-time.After(35 * time.Second)
 			stuck := f.happened(consumer.EventHandlerStuck)
-			if len(stuck) != 3 || stuck[0].ShardID != shard || !stuck[0].Since.Equal(began) {
+			if len(stuck) != 3 || stuck[0].ShardID != shard || !stuck[0].Since.Equal(*began.Load()) {
 				f.Errorf("reported: %+v", stuck)
 			}
 			close(release)

@@ -2,7 +2,7 @@ package consumer_test
 
 import (
 	"context"
-	"slices"
+	"errors"
 	"sync"
 	"time"
 
@@ -19,8 +19,8 @@ type form struct {
 	into func(do each) func(*consumer.Config)
 }
 
-// forms are the handler forms. A batch names the record that failed, and a processor makes a
-// checkpoint after each batch.
+// forms are the handler forms. A batch and a processor name the record that failed, and a processor
+// makes a checkpoint before that, or else after each batch.
 var forms = []form{
 	{"Record", func(do each) func(*consumer.Config) { return do.asRecord(10) }},
 	{"Handler", func(do each) func(*consumer.Config) { return do.asHandler }},
@@ -58,10 +58,21 @@ type eachProcessor struct{ do each }
 func (p *eachProcessor) Process(
 	ctx context.Context, b *consumer.Batch, c *consumer.Checkpointer,
 ) error {
-	if err := p.do.all(ctx, b); err != nil || len(b.Records) == 0 {
-		return err
+	for i := range b.Records {
+		err := p.do(ctx, &b.Records[i])
+		if err == nil && i < len(b.Records)-1 {
+			continue
+		}
+		if err != nil {
+			err = consumer.FailedAt(&b.Records[i], err)
+			i--
+		}
+		if i < 0 {
+			return err
+		}
+		return errors.Join(err, c.Checkpoint(ctx, b.Records[i].Position))
 	}
-	return c.Checkpoint(ctx, b.Records[len(b.Records)-1].Position)
+	return nil
 }
 
 func (*eachProcessor) Stop(context.Context, consumer.StopReason, *consumer.Checkpointer) error {
@@ -117,12 +128,6 @@ func (t *tally) count() (records, again int) {
 		again += n - 1
 	}
 	return len(t.records), again
-}
-
-func (t *tally) firsts() []runnel.Record {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return slices.Clone(t.records)
 }
 
 func (t *tally) wantCount(records, again int) {

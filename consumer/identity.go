@@ -47,7 +47,7 @@ func isFinal(err error) bool {
 		errors.Is(err, lease.ErrManagedByKCL3) || errors.Is(err, lease.ErrMultiStream)
 }
 
-// giveUp ends the worker with an error that isFinal. The first one counts.
+// giveUp ends the worker with an error that isFinal, or a *haltError. The first one counts.
 func (r *run) giveUp(err error) {
 	select {
 	case r.final <- err:
@@ -57,6 +57,10 @@ func (r *run) giveUp(err error) {
 
 // isOver returns the error with which a final error ends the worker; nil if the worker may go on.
 func (r *run) isOver(ctx context.Context, err error) error {
+	var halt *haltError // with Config.Once
+	if errors.As(err, &halt) {
+		return err
+	}
 	if !isFinal(err) {
 		return nil
 	}

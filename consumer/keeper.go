@@ -63,8 +63,8 @@ type keeper struct {
 
 	saving sync.WaitGroup // of the state that is being saved
 
-	// These belong to run while it runs, and afterwards to the goroutine that waited for it. held is
-	// written under the lock, since others read it.
+	// These belong to run while it runs, and afterwards to the goroutine that waited for it. Others
+	// read held under the lock.
 	held   lease.Lease
 	tried  time.Time // when the last write was sent, successful or not
 	misses int       // failures in a row

@@ -89,7 +89,6 @@ type diarist struct {
 	*diary
 	worker string
 	shard  consumer.Shard
-	made   bool
 }
 
 func (p *diarist) enter(c *consumer.Checkpointer) (leave func()) {
@@ -362,7 +361,7 @@ func TestCheckpointOfALostLease(t *testing.T) {
 		}
 		m := f.start("w1", d.into)
 		d.awaitLine("w1 s a")
-		mend := m.link.cut()
+		mend := sync.OnceFunc(m.link.cut())
 		defer mend()
 		close(cut)
 		select {
@@ -373,7 +372,6 @@ func TestCheckpointOfALostLease(t *testing.T) {
 		case <-time.After(3 * failover):
 			t.Error("the checkpoint does not return")
 			mend()
-			mend = func() {}
 		}
 		d.awaitLine("w1 s stop lost")
 	})
