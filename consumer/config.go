@@ -89,7 +89,7 @@ type Config struct {
 	// stream's clock: no later record is missed, and some may be up to a second older.
 	From runnel.From
 	// Once ends Run when every record that was in the stream at its start has been processed, by
-	// this worker or by others of the fleet.
+	// this worker or by others of the fleet. A shard that is paused by its lease row is waited for.
 	Once bool
 
 	// Void is the policy for an aggregate that holds a record with a hash key of another shard;

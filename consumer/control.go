@@ -15,6 +15,7 @@ var errSought = errors.New("the shard was sought to another position")
 type control struct {
 	mu      sync.Mutex
 	paused  bool
+	byRow   bool             // by the lease row
 	halted  error            // a *haltError, until the shard is resumed
 	sought  *runnel.Position // where the next session begins
 	seeks   int
@@ -48,7 +49,7 @@ func (c *control) wait() <-chan struct{} {
 func (c *control) isPaused() (bool, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.paused, c.wait()
+	return c.paused || c.byRow, c.wait()
 }
 
 // gate waits as long as the shard is paused. It returns errStopping if no call is to be begun any
@@ -149,3 +150,36 @@ func (c *control) halt(ctx context.Context, why error, stopping <-chan struct{})
 func (c *control) pause() { c.change(func() { c.paused = true }) }
 
 func (c *control) resume() { c.change(func() { c.paused, c.halted = false, nil }) }
+
+// setRow notes whether the row says that the shard is paused, and reports whether that is new.
+func (c *control) setRow(paused bool) (changed bool) {
+	c.mu.Lock()
+	changed = c.byRow != paused
+	c.mu.Unlock()
+	if changed {
+		c.change(func() { c.byRow = paused })
+	}
+	return changed
+}
+
+// state returns whether the shard is paused, and the error that stopped it.
+func (c *control) state() (paused bool, halted error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.paused || c.byRow, c.halted
+}
+
+// rowPaused carries out what the row says: the shard is paused, for every worker, or no longer.
+func (h *holding) rowPaused(paused bool) {
+	if !h.control.setRow(paused) {
+		return
+	}
+	kind, text := EventResumed, "the shard is no longer paused by its lease row"
+	if paused {
+		kind, text = EventPaused, "the shard is paused by its lease row: runnel leases resume, or "+
+			"lease.Table.Resume, ends that"
+	}
+	h.run.cfg.Logger.Info(text, "worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream,
+		"shard", string(h.first.Key))
+	h.event(Event{Kind: kind})
+}

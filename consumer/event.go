@@ -79,6 +79,10 @@ const (
 	EventHandlerStuck EventKind = "handler-stuck"
 	// EventSought: Worker.Seek has moved the shard's reading to Position.
 	EventSought EventKind = "sought"
+	// EventPaused: the lease row says that the shard is paused, as runnel leases pause makes it.
+	EventPaused EventKind = "paused"
+	// EventResumed: the lease row no longer says that.
+	EventResumed EventKind = "resumed"
 	// EventSkipped: Records records from Position on are passed over, by Config.OnError, after
 	// the error Err.
 	EventSkipped EventKind = "skipped"

@@ -240,7 +240,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	l := h.childLease(child)
 	l.Complete = h.endComplete
 	if startable {
-		l.Owner, l.Static = h.run.cfg.WorkerID, h.run.static
+		l.Owner, l.Static, l.Sink = h.run.cfg.WorkerID, h.run.static, h.run.cfg.Sink != nil
 	}
 	sent := moment()
 	stands, created, err := h.run.table.Create(ctx, l)

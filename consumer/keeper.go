@@ -33,6 +33,7 @@ type keeper struct {
 	interval time.Duration // between two checkpoints
 	wrote    func(sink.Committed)
 	asked    func(lease.Ask) // another worker should have the lease
+	paused   func(bool)      // the row says whether the shard is paused
 	failed   func(runnel.ShardID, error)
 
 	wake chan struct{} // one place: wakes run after a post or a request
@@ -75,7 +76,7 @@ func (r *run) newKeeper(held lease.Lease, renewed instant) *keeper {
 		table: r.table, states: r.states, failover: r.cfg.Failover, failed: r.failed,
 		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/2),
 		wake:     make(chan struct{}, 1), quit: make(chan struct{}), over: make(chan struct{}),
-		held: held, tried: renewed.Time,
+		held: held, tried: renewed.Time, paused: func(bool) {},
 	}
 	k.mu.complete, k.mu.renewed, k.mu.beaten = held.Complete, renewed, make(chan struct{})
 	return k
@@ -359,7 +360,7 @@ func (k *keeper) ensure(ctx context.Context) error {
 	}
 }
 
-// kept notes a successful write, and passes an ask on.
+// kept notes a successful write, and passes on what others have written into the row.
 func (k *keeper) kept(held lease.Lease, sent instant) {
 	k.misses = 0
 	k.mu.Lock()
@@ -368,6 +369,7 @@ func (k *keeper) kept(held lease.Lease, sent instant) {
 	close(k.mu.beaten)
 	k.mu.beaten = make(chan struct{})
 	k.mu.Unlock()
+	k.paused(held.Paused)
 	if ask, ok := held.Asked(); ok {
 		k.asked(ask)
 	}

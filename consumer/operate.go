@@ -77,12 +77,13 @@ func (w *Worker) each(shards []runnel.ShardID, do func(*control)) {
 
 // Pause hands out no further record of these shards, or, without any, of all that the worker holds
 // now, until Resume. A handler that runs goes on to its return. The worker keeps the leases, and
-// its pauses end with them. Shards that it does not hold are left out. It does not wait, so a
-// handler may call it.
+// its pauses end with them. lease.Table.Pause makes a pause that stays, whoever holds the lease.
+// Shards that the worker does not hold are left out. It does not wait, so a handler may call it.
 func (w *Worker) Pause(shards ...runnel.ShardID) { w.each(shards, (*control).pause) }
 
 // Resume ends the pauses of these shards, or, without any, of all that the worker holds, and tries
-// anew those that the ErrorPolicy has stopped. It does not wait, so a handler may call it.
+// anew those that the ErrorPolicy has stopped. A pause in the lease row goes on: lease.Table.Resume
+// ends it. It does not wait, so a handler may call it.
 func (w *Worker) Resume(shards ...runnel.ShardID) { w.each(shards, (*control).resume) }
 
 // Seek goes to another position of a shard that the worker holds: what follows to comes next. to is

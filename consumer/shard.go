@@ -72,6 +72,7 @@ func (r *run) newHolding(held lease.Lease, renewed instant) *holding {
 		run: r, first: held, keeper: r.newKeeper(held, renewed), stopping: make(chan struct{}),
 	}
 	h.keeper.asked = func(a lease.Ask) { h.depart(departure{to: a.Worker, byHand: a.ByHand}) }
+	h.keeper.paused = h.rowPaused
 	h.keeper.wrote = func(c sink.Committed) {
 		h.event(Event{Kind: EventCheckpointed, Position: c.End})
 	}
@@ -94,6 +95,7 @@ type outcome struct {
 func (h *holding) work(life context.Context) {
 	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
+	h.rowPaused(h.first.Paused)
 	kept := make(chan struct{})
 	go func() {
 		defer close(kept)

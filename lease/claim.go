@@ -15,6 +15,7 @@ type Claim struct {
 	Worker    string // its name; required
 	MaxLeases int    // how many leases it may hold; 0 means no limit
 	Static    Static // zero unless the name outlives its process
+	Sink      bool   // it has a sink, which keeps the position
 	// Origin is where the application began, for rows that do not say it.
 	Origin runnel.From
 }

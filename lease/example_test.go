@@ -52,6 +52,32 @@ func Example() {
 	// worker-1: true
 }
 
+// A pause in the row holds for every worker that has the lease, now and later.
+func ExampleTable_Pause() {
+	ctx := context.Background()
+	table, err := lease.New(lease.Config{
+		DynamoDB: new(leasetest.Memory), Table: "orders-app",
+		Stream: lease.Stream{Name: "orders", Created: time.UnixMilli(1_700_000_000_000)},
+	})
+	check(err)
+	check(table.Ensure(ctx))
+	free, _, err := table.Create(ctx, lease.Lease{
+		Key: "shardId-000000000000", Checkpoint: runnel.Position{Sequence: runnel.TrimHorizon},
+	})
+	check(err)
+	_, err = table.Pause(ctx, free)
+	check(err)
+	held, err := table.Take(ctx, free, lease.Claim{Worker: "worker-1"})
+	check(err)
+	fmt.Println(held.Owner, "has a paused shard:", held.Paused)
+	resumed, err := table.Resume(ctx, held)
+	check(err)
+	fmt.Println("paused:", resumed.Paused)
+	// Output:
+	// worker-1 has a paused shard: true
+	// paused: false
+}
+
 // A third worker comes to a fleet of two, and gets one lease of each.
 func ExampleView_Plan() {
 	view := lease.View{

@@ -44,6 +44,8 @@ const (
 	attrPin      = "runnelPin"
 	attrEnder    = "runnelEnder"
 	attrStatic   = "runnelStatic"
+	attrPaused   = "runnelPaused"
+	attrSink     = "runnelSink"
 
 	attrOrigin    = "runnelOrigin"
 	attrOriginAt  = "runnelOriginTime"
@@ -112,6 +114,8 @@ func decode(row item) (Lease, error) {
 		l.Origin = &origin
 	}
 	_, l.Beginning = row[attrBeginning]
+	_, l.Paused = row[attrPaused]
+	_, l.Sink = row[attrSink]
 	l.State, l.StateAt = readState(row)
 	l.Stats = parseStats(text(row, attrStats))
 	if name := r.text(attrStreamName); name != "" {
@@ -304,6 +308,12 @@ func encode(l Lease) item {
 	}
 	if l.Beginning {
 		row[attrBeginning] = num(1)
+	}
+	if l.Paused {
+		row[attrPaused] = num(1)
+	}
+	if l.Sink {
+		row[attrSink] = num(1)
 	}
 	if l.MaxLeases > 0 {
 		row[attrMax] = num(int64(l.MaxLeases))

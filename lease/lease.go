@@ -71,6 +71,12 @@ type Lease struct {
 	askText string // as it is in the row
 	// Pin is the worker to which a person moved the lease (runnelPin); "" if none did.
 	Pin string
+	// Paused is set if a person has paused the shard, wherever it is read (runnelPaused). See
+	// Table.Pause.
+	Paused bool
+	// Sink is set if the worker that took the lease last has a sink, which keeps the position with
+	// its records (runnelSink). Rows of older versions do not say it; see also Token.
+	Sink bool
 	// Ender is the worker of this package that ended the shard (runnelEnder).
 	Ender string
 	// Stats is what the holder measured at its last write (runnelStats); zero if it is not known.

@@ -61,6 +61,9 @@ func (o owner) of(row Lease) Lease {
 	}
 	row.Owner, row.Holder, row.Hold = o.Worker, o.Worker, o.hold
 	row.MaxLeases, row.Static = o.MaxLeases, o.Static
+	if o.hold != "" { // the owner speaks for itself
+		row.Sink = o.Sink
+	}
 	row.Ask, row.askText = Ask{}, ""
 	if row.Pin != o.Worker {
 		row.Pin = ""
@@ -84,6 +87,13 @@ func (o owner) set(row Lease, u *update) {
 		u.set(attrStatic, str(row.Static.String()))
 	} else {
 		u.remove(attrStatic)
+	}
+	switch {
+	case o.hold == "":
+	case row.Sink:
+		u.set(attrSink, num(1))
+	default:
+		u.remove(attrSink)
 	}
 	u.remove(attrCheckpointOwn, attrAsk)
 }

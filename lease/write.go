@@ -112,7 +112,7 @@ func (l Lease) holder() string {
 	return fmt.Sprintf("%s holds it (counter %d)", l.Owner, l.Counter)
 }
 
-// noticed adds what others have written meanwhile, requests, cards and pins, from the answer to a
+// noticed adds what others have written meanwhile, requests, cards, pins and pauses, from the answer to a
 // write, to the row that the write has made.
 func noticed(row Lease, after item) Lease {
 	if after == nil {
@@ -120,6 +120,7 @@ func noticed(row Lease, after item) Lease {
 	}
 	row.Ask, row.askText = readAsk(after)
 	row.Cards, row.Pin = readCards(after), text(after, attrPin)
+	_, row.Paused = after[attrPaused]
 	return row
 }
 

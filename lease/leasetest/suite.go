@@ -41,6 +41,8 @@ func Run(t *testing.T, api func(t *testing.T) lease.DynamoDBAPI) {
 		{"workers announce themselves", cards},
 		{"the index by owner", ownedLeases},
 		{"a lease is rewound", rewinds},
+		{"a row is paused", pausedRow},
+		{"rows name a sink", sinkRow},
 		{"states that are too large for a row", largeStates},
 		{"unknown attributes survive every write", unknownAttributes},
 		{"rows of other kinds are skipped", otherRows},

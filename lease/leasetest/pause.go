@@ -1,0 +1,81 @@
+package leasetest
+
+import (
+	"errors"
+
+	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/lease"
+)
+
+// pausedRow pauses a row beside its holder, and makes every write: the row stays paused.
+func pausedRow(b *bench) {
+	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), by("w1")))
+	paused := b.keep(b.table.Pause(b.ctx(), held))
+	b.stands(paused)
+	if !paused.Paused || paused.Counter != held.Counter || paused.Owner != "w1" {
+		b.Fatalf("paused as %+v", paused)
+	}
+	held = b.keep(b.table.Renew(b.ctx(), held)) // its Lease does not know of the pause
+	if b.stands(held); !held.Paused {
+		b.Fatalf("the holder sees %+v", held)
+	}
+	for _, write := range []func(lease.Lease) (lease.Lease, error){
+		func(l lease.Lease) (lease.Lease, error) {
+			return b.table.Checkpoint(b.ctx(), l, lease.Mark{At: at("77", 0)})
+		},
+		func(l lease.Lease) (lease.Lease, error) {
+			return b.table.Pass(b.ctx(), l, lease.Mark{}, "w2", false)
+		},
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, by("w2")) },
+		func(l lease.Lease) (lease.Lease, error) {
+			return b.table.Rewind(b.ctx(), l, runnel.Start())
+		},
+		func(l lease.Lease) (lease.Lease, error) {
+			return b.table.Release(b.ctx(), l, lease.Mark{})
+		},
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Assign(b.ctx(), l, "w3") },
+		func(l lease.Lease) (lease.Lease, error) { return b.table.Take(b.ctx(), l, by("w3")) },
+		func(l lease.Lease) (lease.Lease, error) {
+			return b.table.Finish(b.ctx(), l, lease.Mark{}, nil)
+		},
+	} {
+		held = b.keep(write(held))
+		if b.stands(held); !held.Paused {
+			b.Fatalf("no longer paused: %+v", held)
+		}
+	}
+	for range 2 { // the second one changes nothing
+		held = b.keep(b.table.Resume(b.ctx(), held))
+		if b.stands(held); held.Paused {
+			b.Fatalf("resumed as %+v", held)
+		}
+	}
+	gone := lease.Lease{Key: "shardId-000000000009"}
+	if _, err := b.table.Pause(b.ctx(), gone); !errors.Is(err, lease.ErrLeaseNotFound) {
+		b.Fatalf("the pause of a row that is not there: %v", err)
+	}
+}
+
+// sinkRow shows who has a sink: the worker that took the row last.
+func sinkRow(b *bench) {
+	sink := lease.Claim{Worker: "w1", Sink: true}
+	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), sink))
+	held = b.keep(b.table.Renew(b.ctx(), held))
+	passed := b.keep(b.table.Pass(b.ctx(), held, lease.Mark{}, "w2", false))
+	for _, l := range []lease.Lease{held, passed} {
+		if !l.Sink {
+			b.Fatalf("the row does not say so: %+v", l)
+		}
+	}
+	b.stands(passed)
+	held = b.keep(b.table.Take(b.ctx(), passed, by("w2")))
+	if b.stands(held); held.Sink {
+		b.Fatalf("a worker without a sink has %+v", held)
+	}
+	child := fresh("shardId-000000000001")
+	child.Owner, child.Sink = "w1", true
+	child = b.create(child)
+	if b.stands(child); !child.Sink {
+		b.Fatalf("created as %+v", child)
+	}
+}
