@@ -29,11 +29,11 @@ func (e *OutsideError) Unwrap() error { return ErrOutsideShard }
 // and nil if all are inside.
 //
 // Such an aggregate is void: it was packed for a shard that has been split or merged since. The
-// Java KCL drops it as a whole without a report, and its producer sends all its user records
-// again. runnel's producer does so under the same unit numbers. So a consumer drops the whole
-// aggregate, does not pass it to its Filter, counts it, and goes on behind its position. A
-// consumer that delivers the user records inside the range, by Record.Hash, may deliver doubles:
-// the KPL sends these again too (seen with 1.1.1, over a split).
+// Java KCL drops it as a whole without a report. runnel's producer sends all its user records
+// again, under the same unit numbers. So a consumer drops an aggregate with units, does not pass
+// it to its Filter, counts it, and goes on behind its position. The KPL sends the user records
+// outside the range again, and sometimes those inside, too (seen with 1.1.1, over a split). Other
+// producers may send nothing again. See consumer.VoidPolicy.
 func (d *Decoder) Check(shard keyspace.Range) error {
 	if shard == keyspace.All() {
 		return nil

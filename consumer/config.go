@@ -93,7 +93,7 @@ type Config struct {
 	Once bool
 
 	// Void is the policy for an aggregate that holds a record with a hash key of another shard;
-	// default VoidDrop.
+	// default VoidAuto.
 	Void VoidPolicy
 	// KeepDoubles delivers the doubles of units, too: the units that the producer sent again
 	// because it had no answer. The worker then reads no records again to find doubles, and a sink
@@ -208,8 +208,8 @@ func (c Config) Validate() error {
 	c.handlerFaults(fault)
 	fault(c.From.Sequence() != "", "From is the sequence number %s: want the oldest record, "+
 		"the latest or a time", c.From.Sequence())
-	fault(c.Void < VoidDrop || c.Void > VoidStop,
-		"Void is %d: want VoidDrop, VoidDeliver or VoidStop", int(c.Void))
+	fault(c.Void < VoidAuto || c.Void > VoidStop,
+		"Void is %d: want VoidAuto, VoidDrop, VoidDeliver or VoidStop", int(c.Void))
 	fault(c.Failover != 0 && c.Failover < 100*time.Millisecond,
 		"Failover is %s: want 100ms or more", c.Failover)
 	fault(c.MaxLeases < 0, "MaxLeases is %d: want 0 (no limit) or more", c.MaxLeases)

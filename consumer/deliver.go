@@ -111,7 +111,8 @@ func (h *holding) settled(p *page) {
 	h.keeper.measure(p.bytes, p.behind)
 	for _, void := range p.voided {
 		h.event(Event{
-			Kind: EventVoided, Position: void.Position, Records: void.Records, Err: void,
+			Kind: EventVoided, Position: void.Position, Records: void.Records,
+			Dropped: void.Dropped, Err: void,
 		})
 	}
 	if p.read > 0 {

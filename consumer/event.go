@@ -60,7 +60,8 @@ const (
 	// retention period, before they were read. Gap has the range.
 	EventTrimmed EventKind = "trimmed"
 	// EventVoided: the aggregate at Position, with Records user records, is void (Err, a
-	// *VoidError). Config.Void decides whether it was dropped or delivered.
+	// *VoidError). Config.Void has dropped Dropped of them. The others were delivered, and are in
+	// the Records of EventDelivered too.
 	EventVoided EventKind = "voided"
 	// EventSubscribed: with Config.Fanout, a subscription to the shard begins, the first one or the
 	// next.
@@ -108,6 +109,7 @@ type Event struct {
 	Err      error            // the cause
 	Gap      *sink.Gap        // the range that the stream removed unread
 	Since    time.Time        // when it began
+	Dropped  int              // user records of a void aggregate that were not delivered
 
 	// For EventDelivered. Doubles counts the user records that were dropped as doubles. Malformed
 	// and Unfiltered count the units whose doubles cannot be dropped: malformed units break the

@@ -148,7 +148,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 			case p.read > 0: // first the records before
 			case errors.As(err, &void):
 				return page{}, fmt.Errorf("reading stops here until a worker with another "+
-					"Config.Void, VoidDrop or VoidDeliver, goes on: %w", err)
+					"Config.Void than VoidStop goes on: %w", err)
 			default:
 				return page{}, err
 			}

@@ -46,7 +46,8 @@ func (o *reading) open(ctx context.Context, r *types.Record, p *page) error {
 	opened := o.Open(r, p)
 	if opened.Outside != nil {
 		void := &VoidError{
-			ShardID: o.Shard, Position: opened.Last, Records: opened.Users, Err: opened.Outside,
+			ShardID: o.Shard, Position: opened.Last, Records: opened.Users,
+			Delivered: opened.Delivered, Dropped: opened.Dropped, Err: opened.Outside,
 		}
 		if o.Void == opener.VoidStop {
 			return void

@@ -78,22 +78,29 @@ func (s *fakeStream) add(r keyspace.Range, parents ...runnel.ShardID) *fakeShard
 
 // put appends records with the keys and returns their shards.
 func (s *fakeStream) put(data string, keys ...string) []runnel.ShardID {
+	var ids []runnel.ShardID
+	for _, key := range keys {
+		ids = append(ids, s.putAt(data, key, keyspace.Of(key))...)
+	}
+	return ids
+}
+
+// putAt appends a record with the key to the shard of a hash key.
+func (s *fakeStream) putAt(data, key string, hash keyspace.Key) []runnel.ShardID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var ids []runnel.ShardID
-	for _, key := range keys {
-		for _, sh := range s.shards {
-			if !sh.closed.IsZero() || !sh.keys.Contains(keyspace.Of(key)) {
-				continue
-			}
-			s.sequence++
-			sh.records = append(sh.records, types.Record{
-				PartitionKey: aws.String(key), Data: []byte(data),
-				SequenceNumber:              aws.String(strconv.FormatInt(s.sequence, 10)),
-				ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(time.Now().Add(s.ahead).UnixMilli())),
-			})
-			ids = append(ids, sh.id)
+	for _, sh := range s.shards {
+		if !sh.closed.IsZero() || !sh.keys.Contains(hash) {
+			continue
 		}
+		s.sequence++
+		sh.records = append(sh.records, types.Record{
+			PartitionKey: aws.String(key), Data: []byte(data),
+			SequenceNumber:              aws.String(strconv.FormatInt(s.sequence, 10)),
+			ApproximateArrivalTimestamp: aws.Time(time.UnixMilli(time.Now().Add(s.ahead).UnixMilli())),
+		})
+		ids = append(ids, sh.id)
 	}
 	return ids
 }

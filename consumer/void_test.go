@@ -28,6 +28,7 @@ func policy(p consumer.VoidPolicy) func(*consumer.Config) {
 // that they come when they are sent again under the same numbers.
 func TestVoid(t *testing.T) {
 	for p, want := range map[consumer.VoidPolicy]string{
+		consumer.VoidAuto:    "before behind a1 a2 b1",
 		consumer.VoidDrop:    "before behind a1 a2 b1",
 		consumer.VoidDeliver: "before a1 a2 b1 behind a1 a2 b1",
 	} {
@@ -44,7 +45,11 @@ func TestVoid(t *testing.T) {
 			}
 			f.expect(&j, want)
 			voided := f.happened(consumer.EventVoided)
-			if len(voided) != 1 || voided[0].Records != 3 || voided[0].Position.Sub != 2 ||
+			dropped := 3
+			if p == consumer.VoidDeliver {
+				dropped = 0
+			}
+			if len(voided) != 1 || voided[0].Records != 3 || voided[0].Dropped != dropped || voided[0].Position.Sub != 2 ||
 				!errors.Is(voided[0].Err, aggregate.ErrOutsideShard) {
 				t.Fatalf("voided: %+v", voided)
 			}
@@ -91,7 +96,7 @@ func TestVoidStop(t *testing.T) {
 		if len(failed) < 5 || !errors.As(failed[0].Err, &void) {
 			t.Fatalf("failed: %+v", failed)
 		}
-		if void.Records != 3 || void.ShardID != f.stream.shards[0].id ||
+		if void.Records != 3 || void.Delivered+void.Dropped != 0 || void.ShardID != f.stream.shards[0].id ||
 			void.Position.Sequence.Compare(before.Sequence) >= 0 {
 			t.Errorf("got %+v", void)
 		}

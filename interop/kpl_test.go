@@ -18,7 +18,7 @@ const (
 )
 
 // TestKPL runs the KPL's native process over TLS, with the certificate checked; meanwhile the test
-// splits a shard. runnel and a Java KCL open the aggregates. Every user record must be in the
+// splits a shard. runnel, its worker and a Java KCL open the aggregates. Every user record must be in the
 // stream as it was put, in a shard that its hash key belongs to, and more than once only if the KPL
 // sent it again.
 func TestKPL(t *testing.T) {
@@ -44,6 +44,7 @@ func TestKPL(t *testing.T) {
 	t.Logf("the KPL took %.1f s", time.Since(start).Seconds())
 	o := open(f)
 	o.check(put)
+	o.checkOurs(put)
 
 	f.until("the KCL has read what it opens", func() (bool, string) {
 		got := f.read.count()

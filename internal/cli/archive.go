@@ -26,6 +26,7 @@ type archiveFlags struct {
 	stream, to, app, position, size string
 	metrics, fanout                 string
 	table                           tableFlags
+	void                            voidFlag
 	failover, every                 time.Duration
 	readRate                        readRate
 	once                            bool
@@ -90,6 +91,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is archived")
+	f.void.addFlag(flags)
 	return command
 }
 
@@ -98,6 +100,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
 		Fanout:   fanoutOf(f.fanout),
 		ReadRate: float64(f.readRate),
+		Void:     f.void.policy(),
 	}
 	target := archive.Config{Every: f.every}
 	if f.stream == "" {
@@ -172,7 +175,7 @@ func (f *archiveFlags) unusable(err error, inS3 bool) error {
 
 // workerCounts are the counts of a worker of a fleet.
 type workerCounts struct {
-	read, doubles, voided, commits, shards, takeovers, gaps atomic.Int64
+	read, doubles, voided, voidTaken, commits, shards, takeovers, gaps atomic.Int64
 }
 
 // archiveCounts are the counts of an archive worker.
@@ -187,7 +190,10 @@ func (n *workerCounts) observe(e consumer.Event) {
 		n.read.Add(int64(e.Records))
 		n.doubles.Add(int64(e.Doubles))
 	case consumer.EventVoided:
-		n.voided.Add(int64(e.Records))
+		n.voided.Add(int64(e.Dropped))
+		if void := new(consumer.VoidError); errors.As(e.Err, &void) {
+			n.voidTaken.Add(int64(void.Delivered))
+		}
 	case consumer.EventTrimmed:
 		n.gaps.Add(1)
 	case consumer.EventCommitted:
@@ -225,6 +231,9 @@ func (f *archiveFlags) observe(
 ) func(consumer.Event) {
 	return func(e consumer.Event) {
 		counts.observe(e)
+		if stop := voidStop(e); stop != nil {
+			cancel(stop)
+		}
 		if ahead := new(archive.AheadError); errors.As(e.Err, &ahead) {
 			cancel(ahead)
 		}
@@ -283,7 +292,9 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	stop := con.Watch(ctx, func() string { return archiveLine(f.stream, counts, start) })
 	runErr := w.Run(ctx)
 	stop()
-	switch ahead := new(archive.AheadError); {
+	switch ahead, known := new(archive.AheadError), new(exit.Error); {
+	case errors.As(context.Cause(ctx), &known) && !errors.Is(known, exit.ErrStop):
+		return known
 	case errors.As(context.Cause(ctx), &ahead):
 		return exit.Usage("archive stream %s to %s: %w", f.stream, f.to, ahead)
 	case errors.Is(context.Cause(ctx), archive.ErrStoreRefused):
@@ -312,9 +323,7 @@ func archiveLine(stream string, n *archiveCounts, start time.Time) string {
 		console.Thousands(console.Rate(n.read.Load(), time.Since(start))),
 		console.Thousands(n.again.Load()), console.Thousands(n.doubles.Load()),
 		n.commits.Load(), n.shards.Load(), n.takeovers.Load())
-	if voided := n.voided.Load(); voided > 0 {
-		line += fmt.Sprintf(", %s records of void aggregates skipped", console.Thousands(voided))
-	}
+	line += n.voidCounts()
 	if gaps := n.gaps.Load(); gaps > 0 {
 		line += fmt.Sprintf(", %d gaps, where the stream removed records before they were read",
 			gaps)

@@ -25,6 +25,8 @@ var archiveMetrics = []metricspage.Metric[*archiveCounts]{
 		func(n *archiveCounts) *atomic.Int64 { return &n.doubles }),
 	archiveMetric(metricspage.ArchiveVoidSkipped, "Records of void aggregates that were skipped.",
 		func(n *archiveCounts) *atomic.Int64 { return &n.voided }),
+	archiveMetric(metricspage.ArchiveVoidTaken, "Records of void aggregates that were archived.",
+		func(n *archiveCounts) *atomic.Int64 { return &n.voidTaken }),
 	archiveMetric(metricspage.ArchiveCommits, "Links that were committed.",
 		func(n *archiveCounts) *atomic.Int64 { return &n.commits }),
 	archiveMetric(metricspage.ArchiveGaps,

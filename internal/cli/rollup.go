@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -32,6 +33,7 @@ type rollupFlags struct {
 	count, allowGaps, once       bool
 	failover, ttl                time.Duration
 	readRate                     readRate
+	void                         voidFlag
 }
 
 func rollupCommand(con *console.Console) *cobra.Command {
@@ -121,6 +123,7 @@ func (f *rollupFlags) addFlags(command *cobra.Command) {
 	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is in the table")
+	f.void.addFlag(flags)
 }
 
 // definition returns what the flags ask for.
@@ -204,6 +207,7 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
 		Fanout:   fanoutOf(f.fanout),
 		ReadRate: float64(f.readRate),
+		Void:     f.void.policy(),
 	}
 	switch {
 	case f.stream == "":
@@ -273,7 +277,7 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 	worker.Logger = con.Logger()
 	worker.OnEvent = func(e consumer.Event) {
 		counts.observe(e)
-		if final := finalOf(e.Err); final != nil {
+		if final := cmp.Or(finalOf(e.Err), voidStop(e)); final != nil {
 			cancel(final)
 		}
 	}

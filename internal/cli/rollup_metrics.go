@@ -42,6 +42,8 @@ var rollupMetrics = []metricspage.Metric[*rollupCounts]{
 		func(n *rollupCounts) *atomic.Int64 { return &n.doubles }),
 	rollupMetric(metricspage.RollupVoidSkipped, "Records of void aggregates that were skipped.",
 		func(n *rollupCounts) *atomic.Int64 { return &n.voided }),
+	rollupMetric(metricspage.RollupVoidTaken, "Records of void aggregates that were folded.",
+		func(n *rollupCounts) *atomic.Int64 { return &n.voidTaken }),
 	rollupMetric(metricspage.RollupGaps,
 		"Places where the stream removed records before they were read.",
 		func(n *rollupCounts) *atomic.Int64 { return &n.gaps }),
@@ -80,9 +82,7 @@ func rollupLine(stream string, n *rollupCounts, start time.Time) string {
 	if bad := n.bad.Load(); bad > 0 {
 		line += fmt.Sprintf(", %s bad records", console.Thousands(bad))
 	}
-	if voided := n.voided.Load(); voided > 0 {
-		line += fmt.Sprintf(", %s records of void aggregates skipped", console.Thousands(voided))
-	}
+	line += n.voidCounts()
 	if gaps := n.gaps.Load(); gaps > 0 {
 		line += fmt.Sprintf(", %d gaps, where the stream removed records before they were read",
 			gaps)

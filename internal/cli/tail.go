@@ -21,6 +21,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -30,6 +31,7 @@ type tailFlags struct {
 	stream, from, shard string
 	once, doubles       bool
 	readRate            readRate
+	void                voidFlag
 	fleet               tailFleetFlags
 }
 
@@ -67,6 +69,7 @@ stops, the others go on where it was; when it dies, they print its last lines ag
 		"end when everything that was in the stream at the start is printed")
 	flags.BoolVar(&f.doubles, "doubles", false, "print doubles too")
 	f.readRate.addFlag(flags)
+	f.void.addFlag(flags)
 	f.fleet.addFlags(command)
 	return command
 }
@@ -75,6 +78,7 @@ func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 	cfg := follow.Config{
 		Stream: f.stream, Shard: runnel.ShardID(f.shard), Once: f.once, Doubles: f.doubles,
 		ReadRate: float64(f.readRate),
+		Void:     opener.Void(f.void),
 	}
 	if f.stream == "" {
 		return cfg, exit.Usage("--stream is missing: name the stream to read")
@@ -130,6 +134,8 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 		return nil // the reader of the output has closed it, or the user has interrupted
 	case ctx.Err() != nil:
 		return exit.ErrInterrupt
+	case errors.Is(err, follow.ErrVoid):
+		return stoppedAtVoid(err)
 	case errors.Is(err, follow.ErrShard), awserr.InvalidArgument(err):
 		return exit.Usage("%w", err)
 	default:

@@ -79,6 +79,7 @@ func (f *tailFlags) worker(con *console.Console, from runnel.From) consumer.Conf
 		Stream: f.stream, App: f.fleet.app, WorkerID: f.fleet.worker, Static: f.fleet.static,
 		Failover: f.fleet.failover, From: from, Once: f.once, KeepDoubles: f.doubles,
 		ReadRate: float64(f.readRate), Logger: con.Logger(), Fanout: fanoutOf(f.fleet.fanout),
+		Void: f.void.policy(),
 	}
 	if f.fleet.failover == 0 {
 		cfg.Failover = -1 // refused, where 0 would mean the default
@@ -110,16 +111,23 @@ func runTailFleet(con *console.Console, c *cobra.Command, f *tailFlags, from run
 		}
 		return err
 	}
-	cfg.OnEvent = func(e consumer.Event) { tailEvent(con, e) }
+	cfg.OnEvent = func(e consumer.Event) {
+		if stop := voidStop(e); stop != nil {
+			cancel(stop)
+		}
+		tailEvent(con, e)
+	}
 	w, err := consumer.New(cfg)
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
 	err = w.Run(ctx)
 	closed := errors.Is(context.Cause(ctx), syscall.EPIPE)
-	switch {
+	switch known := new(exit.Error); {
 	case closed:
 		return nil
+	case errors.As(context.Cause(ctx), &known) && !errors.Is(known, exit.ErrStop):
+		return known
 	case err != nil && !errors.Is(err, exit.ErrStop):
 		return workerError("tail stream "+f.stream, f.stream, err)
 	case f.once && ctx.Err() != nil:
@@ -152,6 +160,8 @@ func tailEvent(con *console.Console, e consumer.Event) {
 		if con.Verbose {
 			con.Say("%s %s: %s", e.ShardID, e.Kind, e.Other)
 		}
+	case consumer.EventVoided:
+		con.Say("%s", e.Err)
 	case consumer.EventLeaseLost:
 		con.Say("%s", fmt.Sprintf("%s %s: %v", e.ShardID, e.Kind, e.Err))
 	default: // the logger reports failures and gaps

@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
@@ -34,6 +35,7 @@ type verifyFlags struct {
 	against, since string
 	table          string
 	complete       bool
+	void           voidFlag
 }
 
 func verifyCommand(con *console.Console) *cobra.Command {
@@ -51,7 +53,8 @@ the first occurrences of each key's records are in the file's order.
 With --against-stream, the stream of the archive: up to each shard's tip every record of the stream
 is in the archive, with the same data and key, and no other one is. Records that arrived more than
 the stream's retention period less an hour ago are not compared, and are counted. Records behind
-the tips are not archived yet; with --complete they are a violation.
+the tips are not archived yet; with --complete they are a violation. --void must be as it was for
+runnel archive.
 
 With --table, a table of the archive: each of its objects has the records of its link and its
 folder, and no other file is there. Links that are not derived yet are counted, and with --complete
@@ -116,6 +119,7 @@ func (f *verifyFlags) addComparisons(flags *pflag.FlagSet) {
 		"compare with this stream, record by record, up to the archive's tips")
 	flags.StringVar(&f.since, "since", "", "with --against-stream: compare only records that "+
 		"arrived at this RFC 3339 time or later, as for an archive --from a time")
+	f.void.addFlag(flags)
 	flags.StringVar(&f.table, "table", "", "compare the archive with this table of it")
 	flags.BoolVar(&f.complete, "complete", false, "with --against-stream and --table: a record "+
 		"that is not archived or derived yet is a violation")
@@ -172,7 +176,7 @@ func (f *verifyFlags) compare(
 	}
 	return compare.Run(ctx, compare.Config{
 		Stream: f.against, Kinesis: awsclient.Kinesis(cfg), Archive: reader,
-		Verify: f.options, Since: since, Complete: f.complete,
+		Verify: f.options, Since: since, Complete: f.complete, Void: opener.Void(f.void),
 		OnNotice: func(n follow.Notice) {
 			if n.Kind == follow.Trouble {
 				con.Say("%s", n)
@@ -188,6 +192,11 @@ func (f *verifyFlags) check() (since time.Time, err error) {
 		return since, exit.Usage("--complete needs --against-stream or --table: name the stream")
 	case f.against == "" && f.since != "":
 		return since, exit.Usage("--since needs --against-stream: name the stream")
+	case f.void != 0 && f.against == "":
+		return since, exit.Usage("--void needs --against-stream: name the stream")
+	case opener.Void(f.void) == opener.VoidStop:
+		return since, exit.Usage("--void stop: the stream is read to the archive's tips: want " +
+			"auto, drop or deliver, as the archive was made")
 	case f.against != "" && f.options.Source != "":
 		return since, exit.Usage("--source and --against-stream: compare with one at a time")
 	case f.against != "" && f.options.Stream != "":

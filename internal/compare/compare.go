@@ -20,6 +20,7 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/follow"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -39,6 +40,8 @@ type Config struct {
 	Since time.Time
 	// Complete makes records behind the archive's tips a violation.
 	Complete bool
+	// Void is the policy for void aggregates with which the archive was made.
+	Void opener.Void
 	// OnNotice gets the events of the reading. Default none.
 	OnNotice func(follow.Notice)
 }
@@ -79,7 +82,7 @@ func Run(ctx context.Context, cfg Config) (*archive.Report, error) {
 	defer c.close()
 	err = follow.Run(ctx, follow.Config{
 		Stream: cfg.Stream, Kinesis: cfg.Kinesis, Once: true,
-		Created: c.horizon.Created, GiveUp: patience,
+		Created: c.horizon.Created, GiveUp: patience, Void: cfg.Void,
 		Begin: c.begin, Handle: c.handle, OnNotice: c.notice,
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -52,6 +53,9 @@ type Config struct {
 	Once bool
 	// Doubles delivers the doubles of units too.
 	Doubles bool
+	// Void is the policy for void aggregates. With opener.VoidStop Run ends at the first one, with
+	// ErrVoid. Default opener.VoidAuto.
+	Void opener.Void
 
 	// Handle gets the records of one read of a shard, in order. It is called once at a time, over
 	// all shards. The records are valid during the call; their Data is valid for as long as it is

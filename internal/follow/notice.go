@@ -10,8 +10,8 @@ import (
 type Kind int
 
 const (
-	// Void is an aggregate that was packed for a shard that no longer exists. Its producer sends
-	// the user records again, so it is skipped as a whole.
+	// Void is an aggregate that was packed for a shard that no longer exists. Config.Void decides
+	// about its user records.
 	Void Kind = iota + 1
 	// Gap is a range of records, those behind After, that were trimmed before they were read.
 	Gap
@@ -32,6 +32,8 @@ type Notice struct {
 	// After is the last record that was read, "" if there is none. For a Void it is the record
 	// itself.
 	After runnel.SequenceNumber
+	// Delivered and Dropped count the user records of a Void.
+	Delivered, Dropped int
 	// Err is the error, if any.
 	Err error
 }
@@ -44,8 +46,8 @@ func (n Notice) String() string {
 	}
 	switch n.Kind {
 	case Void:
-		return fmt.Sprintf("%s: skipped %s, an aggregate packed for another shard; its producer "+
-			"sends what it holds again", n.Shard, after)
+		return fmt.Sprintf("%s: %s is an aggregate packed for another shard: %d of its user "+
+			"records were delivered, %d dropped", n.Shard, after, n.Delivered, n.Dropped)
 	case Gap:
 		return fmt.Sprintf("%s: the records behind %s were trimmed before they were read",
 			n.Shard, after)

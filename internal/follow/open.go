@@ -2,12 +2,14 @@ package follow
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/opener"
 )
 
 // handle passes a page's records to Config.Handle.
@@ -20,8 +22,14 @@ func (r *reader) handle(ctx context.Context, got []types.Record) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
-	return r.run.cfg.Handle(ctx, r.records(got))
+	if err := r.run.cfg.Handle(ctx, r.records(got)); err != nil {
+		return err
+	}
+	return r.void
 }
+
+// ErrVoid is returned for a void aggregate with opener.VoidStop.
+var ErrVoid = errors.New("reading stops at an aggregate that was packed for another shard")
 
 // records yields a page's records, with aggregates opened and doubles dropped.
 func (r *reader) records(got []types.Record) iter.Seq[*runnel.Record] {
@@ -30,10 +38,15 @@ func (r *reader) records(got []types.Record) iter.Seq[*runnel.Record] {
 		for i := range got {
 			opened := r.opener.Open(&got[i], to)
 			if opened.Outside != nil {
-				r.run.cfg.OnNotice(Notice{
-					Kind: Void, Shard: r.shard.ID, Err: opened.Outside,
-					After: runnel.SequenceNumber(aws.ToString(got[i].SequenceNumber)),
-				})
+				n := Notice{
+					Kind: Void, Shard: r.shard.ID, Err: opened.Outside, After: opened.Last.Sequence,
+					Delivered: opened.Delivered, Dropped: opened.Dropped,
+				}
+				if r.opener.Void == opener.VoidStop {
+					r.void = fmt.Errorf("%w: record %s of %s: %w", ErrVoid, n.After, n.Shard, n.Err)
+					return
+				}
+				r.run.cfg.OnNotice(n)
 			}
 			if to.enough {
 				return

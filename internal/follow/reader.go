@@ -28,6 +28,7 @@ type reader struct {
 	complete time.Time
 	failing  error     // of the last read, unless it succeeded or was throttled
 	since    time.Time // the time of the first such error in a row
+	void     error     // the void aggregate at which the reading ends
 }
 
 const callTimeout = 20 * time.Second
@@ -37,7 +38,9 @@ var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 func newReader(r *run, n *node) *reader {
 	return &reader{
 		run: r, shard: n.shard, start: n.start, filter: aggregate.Union(n.filters...),
-		complete: n.complete, opener: opener.Opener{Shard: n.shard.ID, Keys: n.shard.Range},
+		complete: n.complete, opener: opener.Opener{
+			Shard: n.shard.ID, Keys: n.shard.Range, Void: r.cfg.Void,
+		},
 	}
 }
 

@@ -28,6 +28,7 @@ const (
 	ArchiveReadAgain      = archivePrefix + "records_read_again_total"
 	ArchiveDoublesDropped = archivePrefix + "doubles_dropped_total"
 	ArchiveVoidSkipped    = archivePrefix + "void_records_skipped_total"
+	ArchiveVoidTaken      = archivePrefix + "void_records_taken_total"
 	ArchiveCommits        = archivePrefix + "commits_total"
 	ArchiveGaps           = archivePrefix + "gaps_total"
 	ArchiveTakeovers      = archivePrefix + "takeovers_total"
@@ -60,6 +61,7 @@ const (
 	RollupRetries        = rollupPrefix + "retries_total"
 	RollupDoublesDropped = rollupPrefix + "doubles_dropped_total"
 	RollupVoidSkipped    = rollupPrefix + "void_records_skipped_total"
+	RollupVoidTaken      = rollupPrefix + "void_records_taken_total"
 	RollupGaps           = rollupPrefix + "gaps_total"
 	RollupTakeovers      = rollupPrefix + "takeovers_total"
 )

@@ -1,5 +1,5 @@
-// Package opener extracts user records from a shard's Kinesis records: it opens aggregates, sets
-// void ones apart, and drops the doubles of units. It works on the pages of package pages.
+// Package opener extracts user records from a shard's Kinesis records: it opens aggregates, treats
+// void ones by a policy, and drops the doubles of units. It works on the pages of package pages.
 package opener
 
 import (
@@ -11,20 +11,6 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/keyspace"
-)
-
-// Void is the handling of a void aggregate. An aggregate is void if a user record's hash key is
-// outside the shard's range. The filter ignores it in every case, since its producer sends its
-// records again.
-type Void int
-
-const (
-	// VoidDrop drops it as a whole.
-	VoidDrop Void = iota
-	// VoidDeliver delivers all its user records.
-	VoidDeliver
-	// VoidStop leaves it unopened, and the opener before it.
-	VoidStop
 )
 
 // Opener opens the Kinesis records of one shard, in their order. It is used by one goroutine at a
@@ -60,8 +46,10 @@ type Opened struct {
 	// Doubles is the number of user records that the filter dropped. Malformed and Unfiltered
 	// count units; see aggregate.Verdict.
 	Doubles, Malformed, Unfiltered int
-	// Outside is the *aggregate.OutsideError of a void aggregate, or nil.
-	Outside error
+	// Outside is the *aggregate.OutsideError of a void aggregate, or nil. Delivered and Dropped
+	// count its user records behind Opener.After, by what Opener.Void did with them.
+	Outside            error
+	Delivered, Dropped int
 }
 
 // Open passes the user records of a Kinesis record behind o.After to a receiver, as long as it
@@ -114,12 +102,7 @@ func (o *Opener) HasUnit(r *types.Record) bool {
 	if !o.After.Less(last) {
 		return false
 	}
-	for _, record := range o.decoder.Records() {
-		if _, ok := record.Unit(); ok {
-			return o.decoder.Check(o.Keys) == nil
-		}
-	}
-	return false
+	return o.holdsUnit() && o.decoder.Check(o.Keys) == nil
 }
 
 // aggregate passes on the user records of the aggregate in the decoder.
@@ -138,8 +121,22 @@ func (o *Opener) aggregate(in runnel.Record, out *Opened, to Receiver) {
 		return to.Take(in)
 	}
 	switch {
-	case out.Outside != nil && o.Void == VoidDrop:
-	case out.Outside != nil || o.Filter == nil:
+	case out.Outside != nil:
+		wanted := o.wanted(in.PartitionKey)
+		for sub, r := range o.decoder.Records() {
+			switch {
+			case int64(sub) <= after:
+				continue
+			case !wanted(r):
+				out.Dropped++
+				continue
+			}
+			out.Delivered++
+			if !pass(sub, r) {
+				return
+			}
+		}
+	case o.Filter == nil:
 		for sub, r := range o.decoder.Records() {
 			if !pass(sub, r) {
 				return

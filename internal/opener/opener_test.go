@@ -106,6 +106,7 @@ func TestOpen(t *testing.T) {
 // unit that comes again is no double.
 func TestVoid(t *testing.T) {
 	for void, want := range map[opener.Void]string{
+		opener.VoidAuto:    "1@3 2@3/1",
 		opener.VoidDrop:    "1@3 2@3/1",
 		opener.VoidDeliver: "1@2 77@2/1 1@3 2@3/1",
 		opener.VoidStop:    "",
