@@ -37,6 +37,7 @@ var layers = [][]string{
 		"internal/shardid",
 		"internal/spell",
 		"internal/sqldb",
+		"internal/streamref",
 		"internal/vfs",
 		"keyspace",
 		"server/internal/pipes",

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -29,9 +29,7 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	ctx, cancel := context.WithTimeout(ctx, cfg.CallTimeout)
 	defer cancel()
 	sent := time.Now()
-	out, err := cfg.Kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-		StreamName: aws.String(cfg.Stream),
-	})
+	out, err := cfg.Kinesis.DescribeStreamSummary(ctx, streamref.Describe(cfg.Stream))
 	if awserr.Kinesis.Of(err) == awserr.Missing {
 		err = errors.Join(ErrStreamGone, err)
 	}
@@ -53,7 +51,10 @@ func describe(ctx context.Context, cfg Config) (s lease.Stream, now bounds, err 
 	if summary.StreamStatus == types.StreamStatusCreating {
 		return s, now, fmt.Errorf("stream %s is still being created", cfg.Stream)
 	}
-	return lease.Stream{Name: cfg.Stream, Created: *summary.StreamCreationTimestamp}, now, nil
+	s = lease.Stream{
+		Name: streamref.Name(cfg.Stream), Created: *summary.StreamCreationTimestamp,
+	}
+	return s, now, nil
 }
 
 // bounds are the bounds of the time by the stream's clock, at the moment of an answer. retention is

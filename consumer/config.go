@@ -14,6 +14,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/dynamotable"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -32,7 +33,7 @@ type KinesisAPI interface {
 
 // Config configures a Worker. The zero value of an optional field means its default.
 type Config struct {
-	// Stream is the stream's name; required.
+	// Stream is the stream's name or ARN; required. Leases and batches have the name.
 	Stream string
 	// App is the application's name; it names the lease table. Required. All workers of a
 	// fleet have the same one.
@@ -193,7 +194,10 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("consumer: "+format, args...))
 		}
 	}
-	fault(c.Stream == "", "Stream is missing: want the stream's name")
+	fault(c.Stream == "", "Stream is missing: want the stream's name or ARN")
+	if err := streamref.Check(c.Stream); err != nil {
+		fault(true, "Stream is %q, %v", c.Stream, err)
+	}
 	fault(c.Static && c.WorkerID == "",
 		"Static is set without a WorkerID: want a name that this worker has in every process")
 	fault(c.Absence != 0 && !c.Static, "Absence is set without Static")

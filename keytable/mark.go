@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // mark puts an empty aggregate under each key, at most 90, and returns the last mark of each shard.
@@ -39,7 +40,8 @@ func (p *passage) mark(
 func (p *passage) putMarks(
 	ctx context.Context, keys []string, marks map[runnel.ShardID]runnel.SequenceNumber,
 ) (failed []string, err error) {
-	in := &kinesis.PutRecordsInput{StreamName: &p.move.Stream}
+	in := &kinesis.PutRecordsInput{}
+	in.StreamName, in.StreamARN = streamref.Target(p.move.Stream)
 	for _, key := range keys {
 		in.Records = append(in.Records, types.PutRecordsRequestEntry{
 			PartitionKey:    aws.String(aggregate.OuterPartitionKey),

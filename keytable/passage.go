@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -36,7 +37,7 @@ var ErrNoLeaseTable = errors.New("it has no lease table: check the name, or star
 type MoveConfig struct {
 	// Kinesis makes the calls; required.
 	Kinesis KinesisAPI
-	// Stream is the name of the stream that the names' records go to; required.
+	// Stream is the stream that the names' records go to, by its name or ARN; required.
 	Stream string
 	// Apps are the applications that read the stream, by the names of their lease tables: those
 	// of runnel and of the Java KCL.
@@ -59,6 +60,9 @@ func (c MoveConfig) validate() error {
 	}
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.Stream == "", "Stream is missing: want the stream that the names' records go to")
+	if err := streamref.Check(c.Stream); err != nil {
+		fault(true, fmt.Sprintf("Stream is %q, %v", c.Stream, err))
+	}
 	fault(len(c.Apps) == 0 && !c.WithoutApps, "Apps is empty: name the applications that read the "+
 		"stream, or set WithoutApps")
 	fault(len(c.Apps) > 0 && c.WithoutApps, "WithoutApps is set and there are Apps")
@@ -100,13 +104,12 @@ func (t *Table) newPassage(ctx context.Context, cfg MoveConfig) (*passage, error
 	p := &passage{table: t, move: cfg}
 	callCtx, cancel := t.call(ctx)
 	defer cancel()
-	out, err := cfg.Kinesis.DescribeStreamSummary(callCtx,
-		&kinesis.DescribeStreamSummaryInput{StreamName: &cfg.Stream})
+	out, err := cfg.Kinesis.DescribeStreamSummary(callCtx, streamref.Describe(cfg.Stream))
 	if err != nil {
 		return nil, fmt.Errorf("describe stream %s: %w", cfg.Stream, err)
 	}
 	stream := lease.Stream{
-		Name:    cfg.Stream,
+		Name:    streamref.Name(cfg.Stream),
 		Created: aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp),
 	}
 	for _, app := range cfg.Apps {

@@ -5,15 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -88,7 +87,7 @@ func (r *Relay) run(ctx context.Context) error {
 		return err
 	}
 	wish := claim{
-		failover: r.cfg.Failover, stream: streamName(r.cfg.Producer.Stream), created: created,
+		failover: r.cfg.Failover, stream: streamref.Name(r.cfg.Producer.Stream), created: created,
 	}
 	for ended := 0; ; {
 		l, err := r.await(ctx, s, &wish)
@@ -212,20 +211,9 @@ func (r *Relay) verdict(ctx context.Context, s store) error {
 	return err
 }
 
-// streamName returns the stream's name, also of an ARN.
-func streamName(stream string) string {
-	if _, name, ok := strings.Cut(stream, ":stream/"); ok {
-		return name
-	}
-	return stream
-}
-
 // created returns the stream's creation time in milliseconds. It retries through outages.
 func (r *Relay) created(ctx context.Context) (int64, error) {
-	input := &kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Producer.Stream}
-	if strings.HasPrefix(r.cfg.Producer.Stream, "arn:") {
-		input = &kinesis.DescribeStreamSummaryInput{StreamARN: &r.cfg.Producer.Stream}
-	}
+	input := streamref.Describe(r.cfg.Producer.Stream)
 	for failures := 1; ; failures++ {
 		out, err := r.cfg.Producer.Reader.DescribeStreamSummary(ctx, input)
 		if err == nil {

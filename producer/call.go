@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 var errCallTimeout = errors.New("the call had no answer within its time-out")
@@ -102,10 +103,7 @@ func (p *Producer) single(made *call) *kinesis.PutRecordInput {
 
 // target returns the stream's name or its ARN; the other one is nil.
 func (p *Producer) target() (name, arn *string) {
-	if isARN(p.cfg.Stream) {
-		return nil, &p.cfg.Stream
-	}
-	return &p.cfg.Stream, nil
+	return streamref.Target(p.cfg.Stream)
 }
 
 // bytes returns the unit's data. It is never nil, which the SDK would take for a missing member.

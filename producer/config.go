@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"regexp"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -14,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // KinesisAPI is the part of the Kinesis API that writes; *kinesis.Client implements it.
@@ -191,8 +190,9 @@ func (c Config) Validate() error {
 			faults = append(faults, fmt.Errorf("producer: "+format, args...))
 		}
 	}
-	fault(!validStream(c.Stream), "Stream is %q: want a stream's name (1 to 128 of "+
-		"a-z, A-Z, 0-9, '_', '.', '-') or its ARN", c.Stream)
+	if err := streamref.CheckName(c.Stream); err != nil {
+		fault(true, "Stream is %q, %v", c.Stream, err)
+	}
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(int(c.Order) >= len(orderWords), "Order is %v: want OrderKey, OrderPlain, "+
 		"OrderChained, OrderNone or OrderShard", c.Order)
@@ -222,14 +222,6 @@ func (c Config) Validate() error {
 	fault(c.GiveUpAfter < 0, "GiveUpAfter is %v: want 0 (never) or more", c.GiveUpAfter)
 	return errors.Join(faults...)
 }
-
-var streamName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
-
-func validStream(stream string) bool {
-	return isARN(stream) || streamName.MatchString(stream)
-}
-
-func isARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
 
 // backoff returns the back-off of calls that the core does not schedule.
 func (c *Config) backoff() retry.Backoff {

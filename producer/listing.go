@@ -3,8 +3,6 @@ package producer
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -39,8 +37,7 @@ func (p *Producer) listFor(ctx context.Context, wanted func() bool) error {
 	if !wanted() {
 		return nil
 	}
-	name, _ := p.target()
-	shards, err := shardmap.List(ctx, lister{p: p}, aws.ToString(name), nil)
+	shards, err := shardmap.List(ctx, lister{p: p}, p.cfg.Stream, nil)
 	err = p.lasting(ctx, p.cfg.Reader, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()

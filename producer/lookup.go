@@ -18,6 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -74,8 +75,7 @@ func (p *Producer) search(ctx context.Context, s *search) ([]found, error) {
 		results[i].absent = true
 	}
 	var date time.Time
-	name, _ := p.target()
-	shards, err := shardmap.List(ctx, lister{p, &date}, aws.ToString(name), nil)
+	shards, err := shardmap.List(ctx, lister{p, &date}, p.cfg.Stream, nil)
 	if err == nil {
 		s.until = p.mu.core.limits.behind(date)
 		err = p.markTrimmed(ctx, s, date, results)
@@ -127,8 +127,7 @@ func (p *Producer) markTrimmed(
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.CallTimeout, errCallTimeout)
 	defer cancel()
-	input := &kinesis.DescribeStreamSummaryInput{}
-	input.StreamName, input.StreamARN = p.target()
+	input := streamref.Describe(p.cfg.Stream)
 	output, err := p.cfg.Reader.DescribeStreamSummary(ctx, input)
 	if err != nil {
 		return fmt.Errorf("describe stream %s: %w", p.cfg.Stream, err)
@@ -251,18 +250,11 @@ func (p *Producer) cursor(shard runnel.ShardID, from runnel.From) *pages.Cursor 
 		Kinesis: p.cfg.Reader, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
 		Pace: pages.Pace{Least: pageEvery, Idle: pageEvery}, Attempts: 1,
 	}
-	name, arn := p.target()
-	cfg.Stream, cfg.ARN = aws.ToString(name), aws.ToString(arn)
+	cfg.Stream = p.cfg.Stream
 	return pages.New(cfg)
 }
 
-func (p *Producer) arn() *string {
-	_, arn := p.target()
-	return arn
-}
-
-// lister lists the shards of the producer's stream. It uses the ARN if the Config has one, since
-// another account may have a stream of the same name.
+// lister lists the shards of the producer's stream.
 type lister struct {
 	p    *Producer
 	date *time.Time // if not nil, receives the Date of the last answer
@@ -272,11 +264,6 @@ type lister struct {
 func (l lister) ListShards(
 	ctx context.Context, input *kinesis.ListShardsInput, options ...func(*kinesis.Options),
 ) (*kinesis.ListShardsOutput, error) {
-	if arn := l.p.arn(); arn != nil {
-		named := *input
-		named.StreamName, named.StreamARN = nil, arn
-		input = &named
-	}
 	sent := l.p.clock.now()
 	output, err := l.p.cfg.Reader.ListShards(ctx, input, options...)
 	var metadata middleware.Metadata

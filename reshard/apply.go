@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
@@ -163,11 +164,11 @@ func (a *applying) call(
 				"the stream: make a new plan", plan.ErrLayoutDiffers, r)
 		}
 	}
-	name := aws.String(a.stream)
+	name, arn := streamref.Target(a.stream)
 	switch step.Kind {
 	case plan.StepSplit:
 		in := &kinesis.SplitShardInput{
-			StreamName: name, ShardToSplit: ids[0],
+			StreamName: name, StreamARN: arn, ShardToSplit: ids[0],
 			NewStartingHashKey: aws.String(step.Bound().String()),
 		}
 		return func(ctx context.Context) error {
@@ -176,7 +177,8 @@ func (a *applying) call(
 		}, nil
 	case plan.StepMerge:
 		in := &kinesis.MergeShardsInput{
-			StreamName: name, ShardToMerge: ids[0], AdjacentShardToMerge: ids[1],
+			StreamName: name, StreamARN: arn,
+			ShardToMerge: ids[0], AdjacentShardToMerge: ids[1],
 		}
 		return func(ctx context.Context) error {
 			_, err := a.client.MergeShards(ctx, in)
@@ -184,7 +186,7 @@ func (a *applying) call(
 		}, nil
 	default:
 		in := &kinesis.UpdateShardCountInput{
-			StreamName: name, TargetShardCount: aws.Int32(int32(step.Shards)),
+			StreamName: name, StreamARN: arn, TargetShardCount: aws.Int32(int32(step.Shards)),
 			ScalingType: types.ScalingTypeUniformScaling,
 		}
 		return func(ctx context.Context) error {
@@ -221,8 +223,7 @@ func (a *applying) open(ctx context.Context) ([]runnel.Shard, error) {
 	for looks := 1; ; looks++ {
 		var status types.StreamStatus
 		err := persist(ctx, func(ctx context.Context) error {
-			out, err := a.client.DescribeStreamSummary(ctx,
-				&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(a.stream)})
+			out, err := a.client.DescribeStreamSummary(ctx, streamref.Describe(a.stream))
 			if err == nil {
 				status = out.StreamDescriptionSummary.StreamStatus
 			}

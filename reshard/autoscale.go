@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/keyspace/load"
 	"github.com/runnel-stream/runnel/keyspace/plan"
 )
@@ -29,7 +28,7 @@ type KinesisAPI interface {
 // value is its default, with which Autoscale observes the stream and reports its decisions, but
 // changes nothing.
 type AutoscaleConfig struct {
-	// Stream is the stream's name. Required.
+	// Stream is the stream's name or ARN. Required.
 	Stream string
 	// Kinesis makes the calls; *kinesis.Client implements it. Required.
 	Kinesis KinesisAPI
@@ -143,7 +142,11 @@ func (c AutoscaleConfig) Validate() error {
 	c = c.withDefaults()
 	var faults []error
 	if c.Stream == "" {
-		faults = append(faults, errors.New("reshard: Stream is missing: want the stream's name"))
+		faults = append(faults, errors.New("reshard: Stream is missing: want the stream's name "+
+			"or ARN"))
+	}
+	if err := streamref.Check(c.Stream); err != nil {
+		faults = append(faults, fmt.Errorf("reshard: Stream is %q, %w", c.Stream, err))
 	}
 	if c.Kinesis == nil {
 		faults = append(faults, errors.New("reshard: Kinesis is missing: want a *kinesis.Client"))
@@ -198,8 +201,7 @@ func (l *autoscaling) run(ctx context.Context) error {
 // provisioned fails for a stream that cannot be resharded.
 func (l *autoscaling) provisioned(ctx context.Context) error {
 	return persist(ctx, func(ctx context.Context) error {
-		out, err := l.client.DescribeStreamSummary(ctx,
-			&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(l.stream)})
+		out, err := l.client.DescribeStreamSummary(ctx, streamref.Describe(l.stream))
 		if err != nil {
 			return err
 		}

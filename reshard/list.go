@@ -17,6 +17,7 @@ type Lister interface {
 }
 
 // List returns the shards of a stream, open and closed, in the order of the API, which is by id.
+// stream is the stream's name or ARN, as in the other functions of this package.
 // Shards past the retention period are not included. Throttling and outages are retried for some
 // seconds.
 func List(ctx context.Context, client Lister, stream string) ([]runnel.Shard, error) {

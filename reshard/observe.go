@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -115,8 +116,7 @@ func Observe(
 // since sets seen.Took to the length of the past that can be read.
 func (o *observing) since(ctx context.Context) error {
 	return persist(ctx, func(ctx context.Context) error {
-		out, err := o.client.DescribeStreamSummary(ctx,
-			&kinesis.DescribeStreamSummaryInput{StreamName: aws.String(o.stream)})
+		out, err := o.client.DescribeStreamSummary(ctx, streamref.Describe(o.stream))
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/s3store"
@@ -74,7 +75,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 	f.place.addFlags(command, true, false)
 	f.table.addFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream's name or ARN")
 	flags.StringVar(&f.to, "to", "", "the archive's folder, or s3://BUCKET/PREFIX")
 	flags.StringVar(&f.app, "app", "",
 		"the application, which names the lease table (default <stream>-archive)")
@@ -111,7 +112,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 			"s3://BUCKET/PREFIX")
 	}
 	if worker.App == "" {
-		worker.App = f.stream + "-archive"
+		worker.App = streamref.Name(f.stream) + "-archive"
 	}
 	err := f.readRate.check()
 	if err != nil {
@@ -144,7 +145,7 @@ func (f *archiveFlags) open(
 	if target.Every == 0 && s3store.IsURL(f.to) {
 		target.Every = everyInS3
 	}
-	by := &derived{con: con, flags: &f.table, store: store, stream: f.stream}
+	by := &derived{con: con, flags: &f.table, store: store, stream: streamref.Name(f.stream)}
 	target.Store, target.OnTip = store, by.take
 	sink, err := archive.New(target)
 	if err != nil {
@@ -267,7 +268,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	if err != nil {
 		return err
 	}
-	stopMetrics, err := counts.serve(ctx, con, f.metrics, f.stream)
+	stopMetrics, err := counts.serve(ctx, con, f.metrics, streamref.Name(f.stream))
 	if err != nil {
 		return err
 	}
@@ -317,6 +318,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 }
 
 func archiveLine(stream string, n *archiveCounts, start time.Time) string {
+	stream = streamref.Name(stream)
 	line := fmt.Sprintf("archive of %s: %s records read, %s/s, %s read again, %s doubles "+
 		"dropped, %d commits, "+
 		"%d shards begun, %d taken over", stream, console.Thousands(n.read.Load()),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/rewind"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -57,7 +59,7 @@ applications cannot be reset here.`,
 	f.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&f.to, "to", "", "oldest, latest, or a time as 2026-11-25T09:00:00Z")
-	flags.StringVar(&f.stream, "stream", "",
+	usage.StreamVar(flags, &f.stream, "stream",
 		"the stream, if the table has only been used by Java workers")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"the fleet's failover time; a worker without a write in this time is gone")
@@ -118,6 +120,7 @@ func runReset(ctx context.Context, con *console.Console, f *resetFlags) error {
 // resetting is a reset under way.
 type resetting struct {
 	client *kinesis.Client
+	stream string // its name or ARN
 	table  *lease.Table
 	bound  lease.Binding
 	now    time.Time // a time by the stream's clock that has passed
@@ -134,21 +137,19 @@ func (f *resetFlags) openStream(ctx context.Context) (*resetting, error) {
 	case name == "" && f.stream == "":
 		return nil, exit.Usage("--stream is missing: the rows of the table %s do not name their "+
 			"stream", f.app)
-	case name != "" && f.stream != "" && f.stream != name:
+	case name != "" && f.stream != "" && streamref.Name(f.stream) != name:
 		return nil, exit.Usage("--stream %s: the table %s has the leases of stream %s", f.stream,
 			f.app, name)
 	case name == "":
-		name = f.stream
+		name = streamref.Name(f.stream)
 	}
 	cfg, err := f.of.Load(ctx)
 	if err != nil {
 		return nil, err
 	}
-	r := &resetting{client: awsclient.Kinesis(cfg)}
+	r := &resetting{client: awsclient.Kinesis(cfg), stream: cmp.Or(f.stream, name)}
 	sent := time.Now()
-	out, err := r.client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-		StreamName: &name,
-	})
+	out, err := r.client.DescribeStreamSummary(ctx, streamref.Describe(r.stream))
 	if err != nil {
 		return nil, exit.Outside(endpoint.Hint(fmt.Errorf("stream %s: %w", name, err), name))
 	}
@@ -225,14 +226,14 @@ func (r *resetting) plan(ctx context.Context, to runnel.From) ([]rewind.Change, 
 			"example, begins again in an empty folder with another --app", leases[i].Key)
 	}
 	name := r.table.Stream().Name
-	shards, err := shardmap.List(ctx, r.client, name, nil)
+	shards, err := shardmap.List(ctx, r.client, r.stream, nil)
 	if err != nil {
 		return nil, exit.Outside(endpoint.Hint(fmt.Errorf("list the shards: %w", err), name))
 	}
 	if err := r.table.Fits(leases, shards); err != nil {
 		return nil, workerError("compare the leases with the stream", name, err)
 	}
-	goals, err := rewind.Find(ctx, rewind.Stream{Kinesis: r.client, Name: name, Now: r.now},
+	goals, err := rewind.Find(ctx, rewind.Stream{Kinesis: r.client, Name: r.stream, Now: r.now},
 		to, shards)
 	switch {
 	case ctx.Err() != nil:

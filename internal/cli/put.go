@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/keys"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -74,7 +75,7 @@ have left one double in the stream.`,
 	}
 	f.to.AddFlags(command, true)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream's name or ARN")
 	flags.StringVar(&f.key, "key", "", "the partition key: a field's name or a JSON pointer; "+
 		"a column with csv; a word's number with lines")
 	flags.StringVar(&f.hashKey, "hash-key", "", "a field as of --key: the explicit hash key, in "+

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -21,6 +20,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -128,7 +128,8 @@ func (f *putFlags) openState(
 			"double is known: use --order key, shard or none", f.order)
 	}
 	load := putlog.Identity{
-		Stream: f.stream, Key: f.key, HashKey: f.hashKey, Format: f.format, Order: f.order,
+		Stream: streamref.Name(f.stream),
+		Key:    f.key, HashKey: f.hashKey, Format: f.format, Order: f.order,
 	}
 	var err error
 	if load.Keys, err = f.keys.Identity(); err != nil {
@@ -189,10 +190,7 @@ func streamCreated(
 	ctx context.Context, client *kinesis.Client, stream string, giveUpAfter time.Duration,
 ) (time.Time, error) {
 	start := time.Now()
-	input := &kinesis.DescribeStreamSummaryInput{StreamName: &stream}
-	if strings.HasPrefix(stream, "arn:") {
-		input = &kinesis.DescribeStreamSummaryInput{StreamARN: &stream}
-	}
+	input := streamref.Describe(stream)
 	for {
 		out, err := client.DescribeStreamSummary(ctx, input)
 		if err == nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/keys"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/outbox"
 	"github.com/runnel-stream/runnel/producer"
@@ -72,7 +73,7 @@ keys make that status 1. When the stream refuses the caller, it ends with 3 and 
 	f.keys.AddTo(command)
 	flags := command.Flags()
 	flags.StringVar(&f.db, "db", "", "the database: postgres://USER@HOST/DATABASE or sqlite:FILE")
-	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream's name or ARN")
 	flags.StringVar(&f.table.Name, "table", "outbox",
 		"the table, in PostgreSQL perhaps with its schema")
 	flags.StringVar(&f.table.ID, "id", "id", "the column of the ids, integers that only grow")
@@ -237,7 +238,7 @@ func (f *relayFlags) relay(ctx context.Context, con *console.Console, db outbox.
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	stopMetrics, err := serveMetrics(ctx, con, f.metrics, relayPage(r, f.stream))
+	stopMetrics, err := serveMetrics(ctx, con, f.metrics, relayPage(r, streamref.Name(f.stream)))
 	if err != nil {
 		return err
 	}

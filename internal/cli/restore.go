@@ -24,6 +24,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/input"
 	"github.com/runnel-stream/runnel/internal/putlog"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
 	"github.com/runnel-stream/runnel/sink"
@@ -77,7 +78,7 @@ identity (near the stream's limit). With --resume the state keeps them: every ru
 	f.to.AddFlags(command, false)
 	f.place.addFlags(command, false, false)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "put the records into this stream")
+	usage.StreamVar(flags, &f.stream, "stream", "put the records into this stream")
 	flags.StringVar(&f.resume, "resume", "", "with --stream: keep the state in this file, and "+
 		"continue where the last run with it ended")
 	flags.StringVar(&f.skipRefused, "skip-refused", "", "with --resume: append the objects of "+
@@ -275,7 +276,7 @@ func (f *restoreFlags) openState(
 	ctx context.Context, client *kinesis.Client, source *archiveSource, place string,
 ) (*putState, error) {
 	load := putlog.Identity{
-		Stream: f.stream, Format: archiveFormat, Order: producer.OrderKey.String(),
+		Stream: streamref.Name(f.stream), Format: archiveFormat, Order: producer.OrderKey.String(),
 		Key:   fmt.Sprintf("%s, --from %q, --until %q", source.stream, f.from, f.until),
 		Files: []putlog.File{{Name: place}},
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/dynamotable"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/rollup"
 )
@@ -86,7 +86,7 @@ at the start is in the table. Where the stream's retention period has removed re
 func (f *rollupFlags) addFlags(command *cobra.Command) {
 	f.from.AddFlags(command, true)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream's name or ARN")
 	flags.StringVar(&f.db, "db", "", "the database: postgres://USER@HOST/DATABASE or sqlite:FILE")
 	flags.StringVar(&f.table, "table", "", "the table, in PostgreSQL perhaps with its schema")
 	flags.StringVar(&f.dynamodb, "dynamodb", "",
@@ -233,7 +233,8 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 		return cfg, exit.Usage("--bad is %q: want skip or stop", f.bad)
 	}
 	if cfg.App == "" {
-		cfg.App = f.stream + "-" + f.table + f.dynamodb + f.collection // one of them
+		to := f.table + f.dynamodb + f.collection // one of them
+		cfg.App = streamref.Name(f.stream) + "-" + to
 	}
 	if err := dynamotable.CheckName(cfg.App); err != nil && f.app == "" {
 		return cfg, exit.Usage("--app is missing: its default, the stream and the table, is no "+
@@ -281,7 +282,8 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 			cancel(final)
 		}
 	}
-	stopMetrics, err := serveMetrics(ctx, con, f.metrics, rollupPage(counts, f.stream))
+	page := rollupPage(counts, streamref.Name(f.stream))
+	stopMetrics, err := serveMetrics(ctx, con, f.metrics, page)
 	if err != nil {
 		return err
 	}
@@ -312,9 +314,7 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 // findStream returns an error if the stream is not there.
 func (f *rollupFlags) findStream(ctx context.Context, api consumer.KinesisAPI) error {
 	err := patiently(ctx, func() error {
-		_, err := api.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-			StreamName: &f.stream,
-		})
+		_, err := api.DescribeStreamSummary(ctx, streamref.Describe(f.stream))
 		return err
 	})
 	if err != nil {

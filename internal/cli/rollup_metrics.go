@@ -8,6 +8,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/metricspage"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/sink/rollup"
 )
 
@@ -73,6 +74,7 @@ func rollupPage(n *rollupCounts, stream string) *metricspage.Page {
 
 // rollupLine is the progress of a rollup.
 func rollupLine(stream string, n *rollupCounts, start time.Time) string {
+	stream = streamref.Name(stream)
 	line := fmt.Sprintf("rollup of %s: %s records, %s/s, in %s batches, %s rows written, "+
 		"%s doubles dropped, %d shards begun, %d taken over", stream,
 		console.Thousands(n.records.Load()),

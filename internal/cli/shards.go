@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/reshard"
 )
@@ -43,6 +44,9 @@ type shardsOf struct {
 	each   time.Duration // of a step
 }
 
+// name returns the stream's name.
+func (of *shardsOf) name() string { return streamref.Name(of.stream) }
+
 // shardsRun is the function of a shards command.
 type shardsRun func(ctx context.Context, of *shardsOf, args []string) error
 
@@ -73,7 +77,7 @@ func (of *shardsOf) command(command *cobra.Command, run shardsRun) *cobra.Comman
 		of.client = client
 		return run(ctx, of, args)
 	})
-	command.Flags().StringVar(&of.stream, "stream", "", "the stream's name")
+	usage.StreamVar(command.Flags(), &of.stream, "stream", "the stream's name or ARN")
 	return command
 }
 

@@ -37,7 +37,7 @@ resharded the stream, the command stops with an error.`,
   runnel shards apply --local --stream orders --plan orders.plan --yes`,
 		Args: usage.NoArgs,
 	}, func(ctx context.Context, of *shardsOf, _ []string) error {
-		planned, err := readPlan(ctx, con.In, file, of.stream)
+		planned, err := readPlan(ctx, con.In, file, of.name())
 		if err != nil {
 			return err
 		}
@@ -114,14 +114,14 @@ func (of *shardsOf) showAndApply(
 	done := planned.Next(reshard.OpenRanges(shards))
 	if done == len(planned.Steps) && planned.Reached(reshard.OpenRanges(shards)) == nil {
 		of.con.Say("stream %s is as it should be, with %d open shards: nothing to do",
-			of.stream, len(planned.Final))
+			of.name(), len(planned.Final))
 		return nil
 	}
 	if !yes {
 		if err := of.printPlan(planLine{Plan: &planned}, shards); err != nil {
 			return err
 		}
-		if err := of.con.Confirm(ctx, of.stream, "changed"); err != nil {
+		if err := of.con.Confirm(ctx, of.name(), "changed"); err != nil {
 			return err
 		}
 	}
@@ -146,10 +146,10 @@ func (of *shardsOf) showAndApply(
 		return exit.Outside(endpoint.Hint(err, of.stream))
 	}
 	took := time.Since(began)
-	of.con.Say("stream %s has %d open shards, as planned, after %s", of.stream, len(planned.Final),
+	of.con.Say("stream %s has %d open shards, as planned, after %s", of.name(), len(planned.Final),
 		took.Round(time.Second))
 	return rows.Print(of.con.Out, of.con.JSON(), resharded{
-		Stream: of.stream, Steps: len(planned.Steps) - done, Shards: len(planned.Final),
+		Stream: of.name(), Steps: len(planned.Steps) - done, Shards: len(planned.Final),
 		Seconds: took.Seconds(),
 	})
 }

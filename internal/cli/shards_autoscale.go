@@ -53,7 +53,7 @@ run continues with the open shards. See docs/autoscale.md.`,
   runnel shards autoscale --local --stream orders --once --window 5m --yes`,
 		Args: usage.NoArgs,
 	}, func(ctx context.Context, of *shardsOf, _ []string) error {
-		cfg, err := f.config(of.stream)
+		cfg, err := f.config(of.name())
 		if err != nil {
 			return err
 		}
@@ -150,12 +150,12 @@ func (f *autoscaleFlags) config(stream string) (reshard.AutoscaleConfig, error) 
 
 // autoscale runs until it is stopped.
 func (of *shardsOf) autoscale(ctx context.Context, cfg reshard.AutoscaleConfig) error {
-	printer := &autoscalePrinter{con: of.con, stream: of.stream, yes: cfg.Apply}
+	printer := &autoscalePrinter{con: of.con, stream: of.name(), yes: cfg.Apply}
 	if cfg.Apply {
-		of.con.Say("stream %s: looking for %s every %s", of.stream, windowOf(cfg), cfg.Every)
+		of.con.Say("stream %s: looking for %s every %s", of.name(), windowOf(cfg), cfg.Every)
 	} else {
 		of.con.Say("stream %s: looking for %s every %s; nothing is changed without --yes",
-			of.stream,
+			of.name(),
 			windowOf(cfg), cfg.Every)
 	}
 	cfg.Stream, cfg.Kinesis, cfg.OnEvent = of.stream, of.client, printer.print

@@ -63,7 +63,7 @@ type hotKey struct {
 
 // printPlan prints a plan, with its load if that is known.
 func (of *shardsOf) printPlan(p planLine, shards []runnel.Shard) error {
-	p.Stream = of.stream
+	p.Stream = of.name()
 	p.duration = p.Plan.Duration(of.each)
 	p.Cost = planCost{
 		Steps: len(p.Plan.Steps), Seconds: p.duration.Seconds(),

@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -25,21 +26,21 @@ func deleteStreamCommand(con *console.Console) *cobra.Command {
 	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
 		stream, err := describeStream(ctx, client, args[0])
 		if err != nil {
-			return exit.Outside(endpoint.Hint(err, args[0]))
+			return describeError(err, args[0])
 		}
 		con.Say("stream %s, created %s, %d shards: it and its records go for good",
 			stream.Name, stream.Created.Format(time.RFC3339), len(stream.Shards))
 		if !yes {
-			if err := con.Confirm(ctx, args[0], "deleted"); err != nil {
+			if err := con.Confirm(ctx, stream.Name, "deleted"); err != nil {
 				return err
 			}
 		}
-		if _, err := client.DeleteStream(ctx, &kinesis.DeleteStreamInput{
-			StreamName: &args[0], EnforceConsumerDeletion: aws.Bool(true),
-		}); err != nil {
+		in := &kinesis.DeleteStreamInput{EnforceConsumerDeletion: aws.Bool(true)}
+		in.StreamName, in.StreamARN = streamref.Target(args[0])
+		if _, err := client.DeleteStream(ctx, in); err != nil {
 			return exit.Outside(fmt.Errorf("delete stream %s: %w", args[0], err))
 		}
-		con.Say("stream %s is deleted", args[0])
+		con.Say("stream %s is deleted", stream.Name)
 		return nil
 	})
 	command.Flags().BoolVar(&yes, "yes", false, "delete without asking")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -38,23 +40,35 @@ func describeStreamCommand(con *console.Console) *cobra.Command {
 	}, func(ctx context.Context, client *kinesis.Client, args []string) error {
 		stream, err := describeStream(ctx, client, args[0])
 		if err != nil {
-			return exit.Outside(endpoint.Hint(err, args[0]))
+			return describeError(err, args[0])
 		}
 		return rows.Print(con.Out, con.JSON(), stream)
 	})
 }
 
+// describeError sets the exit status of an error of describeStream.
+func describeError(err error, stream string) error {
+	if known := new(exit.Error); errors.As(err, &known) {
+		return err
+	}
+	return exit.Outside(endpoint.Hint(err, stream))
+}
+
+// describeStream describes a stream, by its name or ARN.
 func describeStream(
 	ctx context.Context, client *kinesis.Client, name string,
 ) (*streamReport, error) {
-	out, err := client.DescribeStreamSummary(ctx,
-		&kinesis.DescribeStreamSummaryInput{StreamName: &name})
+	if err := streamref.Check(name); err != nil {
+		return nil, exit.Usage("%q is %w", name, err)
+	}
+	out, err := client.DescribeStreamSummary(ctx, streamref.Describe(name))
 	if err != nil {
 		return nil, fmt.Errorf("describe stream %s: %w", name, err)
 	}
 	summary := out.StreamDescriptionSummary
 	stream := &streamReport{
-		Name: name, ARN: aws.ToString(summary.StreamARN), Status: string(summary.StreamStatus),
+		Name: streamref.Name(name), ARN: aws.ToString(summary.StreamARN),
+		Status:         string(summary.StreamStatus),
 		Created:        aws.ToTime(summary.StreamCreationTimestamp).UTC(),
 		RetentionHours: aws.ToInt32(summary.RetentionPeriodHours),
 	}

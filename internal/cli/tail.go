@@ -61,7 +61,7 @@ stops, the others go on where it was; when it dies, they print its last lines ag
 	}
 	f.of.AddFlags(command, true)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream's name or ARN")
 	flags.StringVar(&f.from, "from", "latest", "oldest, latest, an RFC 3339 time, or a sequence "+
 		"number of --shard; with --once the default is oldest")
 	flags.StringVar(&f.shard, "shard", "", "only this shard, to its end (default: all)")

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/follow"
 	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/rows"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 	"github.com/runnel-stream/runnel/sink/archive/table"
@@ -99,8 +100,8 @@ records have one --id. 3: the archive or the stream cannot be read.`,
 	f.addComparisons(flags)
 	flags.BoolVar(&f.options.AllowDoubles, "allow-doubles", false,
 		"doubles are listed and are no violation: for put --order plain and chained")
-	flags.StringVar(&f.options.Stream, "stream", "",
-		"NAME or NAME@MILLISECONDS, if the archive holds several")
+	usage.StreamVar(flags, &f.options.Stream, "stream",
+		"NAME or NAME@MILLISECONDS, or the ARN, if the archive holds several")
 	flags.BoolVar(&f.options.AllowGaps, "allow-gaps", false,
 		"accept records that the retention period removed before they were archived")
 	flags.IntVar(&f.options.Examples, "examples", 10, "how many of each finding to describe")
@@ -115,7 +116,7 @@ func (f *verifyFlags) addComparisons(flags *pflag.FlagSet) {
 		"with --source: the field that names one record, or a JSON pointer")
 	flags.StringVar(&f.options.Key, "key", "",
 		"with --source: the partition key; without it order is not checked")
-	flags.StringVar(&f.against, "against-stream", "",
+	usage.StreamVar(flags, &f.against, "against-stream",
 		"compare with this stream, record by record, up to the archive's tips")
 	flags.StringVar(&f.since, "since", "", "with --against-stream: compare only records that "+
 		"arrived at this RFC 3339 time or later, as for an archive --from a time")
@@ -133,6 +134,7 @@ func (f *verifyFlags) verify(
 	if err != nil {
 		return nil, err
 	}
+	f.options.Stream = streamref.Name(f.options.Stream)
 	store, err := f.place.source(ctx, from)
 	if err != nil {
 		return nil, err
@@ -147,7 +149,7 @@ func (f *verifyFlags) verify(
 		switch {
 		case f.options.Stream == "" && f.against == "":
 			f.options.Stream = by.Stream()
-		case !strings.HasPrefix(f.options.Stream+f.against+"@", by.Stream()+"@"):
+		case !strings.HasPrefix(f.options.Stream+streamref.Name(f.against)+"@", by.Stream()+"@"):
 			return nil, exit.Usage("table %s is of stream %s, and not of %s", f.table, by.Stream(),
 				f.options.Stream+f.against)
 		}

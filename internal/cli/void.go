@@ -18,8 +18,8 @@ import (
 type voidFlag opener.Void
 
 func (v *voidFlag) addFlag(flags *pflag.FlagSet) {
-	flags.Var(v, "void", "what to do with an aggregate that holds records of another shard: "+
-		strings.Join(opener.Voids, ", ")+"; auto goes by what its producer sends again")
+	flags.Var(v, "void", "the policy for an aggregate with records of another shard: "+
+		strings.Join(opener.Voids, ", ")+"; auto decides by its producer")
 }
 
 // String returns the policy's name.

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -22,12 +21,13 @@ import (
 	"github.com/runnel-stream/runnel/internal/follow"
 	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
 // Config is the configuration of Run. Stream, Kinesis and Archive are needed.
 type Config struct {
-	// Stream is the stream's name; the archive has it under the same name and creation time.
+	// Stream is the stream's name or ARN; the archive has it under the same name and creation time.
 	Stream string
 	// Kinesis reads the stream.
 	Kinesis follow.KinesisAPI
@@ -73,7 +73,7 @@ func Run(ctx context.Context, cfg Config) (*archive.Report, error) {
 		return nil, err
 	}
 	report.Stream = &archive.StreamReport{
-		Name: cfg.Stream, Since: c.since, Complete: cfg.Complete,
+		Name: streamref.Name(cfg.Stream), Since: c.since, Complete: cfg.Complete,
 	}
 	c.report, c.limit = report.Stream, cmp.Or(options.Examples, 10)
 	for _, tail := range report.Tails {
@@ -103,8 +103,7 @@ func (c *comparison) describe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	sent := time.Now()
-	out, err := c.cfg.Kinesis.DescribeStreamSummary(ctx,
-		&kinesis.DescribeStreamSummaryInput{StreamName: &c.cfg.Stream})
+	out, err := c.cfg.Kinesis.DescribeStreamSummary(ctx, streamref.Describe(c.cfg.Stream))
 	if err != nil {
 		return err
 	}
@@ -114,7 +113,8 @@ func (c *comparison) describe(ctx context.Context) error {
 		Retention: time.Duration(aws.ToInt32(summary.RetentionPeriodHours)) * time.Hour,
 	}
 	c.stream = archive.Stream{
-		Name: c.cfg.Stream, Created: c.horizon.Created.Truncate(time.Millisecond).UTC(),
+		Name:    streamref.Name(c.cfg.Stream),
+		Created: c.horizon.Created.Truncate(time.Millisecond).UTC(),
 	}
 	_, now := awsclient.AnswerTime(sent, time.Now(), out.ResultMetadata)
 	c.now, c.asked = now, time.Now()

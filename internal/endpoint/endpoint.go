@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // Flags are the flags for the endpoint: the user's own, or AWS.
@@ -39,7 +40,8 @@ func (f *Flags) AddFlags(command *cobra.Command, withDynamoDB bool) {
 func Hint(err error, stream string) error {
 	if awserr.Kinesis.Of(err) == awserr.Missing {
 		return fmt.Errorf("%w; see runnel streams list, create it (runnel streams create %s), or "+
-			"check the region and the access key: each has streams of its own", err, stream)
+			"check the region and the access key: each has streams of its own", err,
+			streamref.Name(stream))
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // WithKinesis adds the flags of a connection to a command and passes a client to its function.
@@ -30,10 +31,9 @@ func WithKinesis(
 }
 
 // WaitActive waits until a stream takes requests again after it was created or resharded.
-func WaitActive(ctx context.Context, client *kinesis.Client, name string) error {
+func WaitActive(ctx context.Context, client *kinesis.Client, stream string) error {
 	for {
-		out, err := client.DescribeStreamSummary(ctx,
-			&kinesis.DescribeStreamSummaryInput{StreamName: &name})
+		out, err := client.DescribeStreamSummary(ctx, streamref.Describe(stream))
 		if err != nil {
 			return err
 		}

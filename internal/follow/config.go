@@ -3,6 +3,7 @@ package follow
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"math"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/opener"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // KinesisAPI is the part of the Kinesis client that this package uses; *kinesis.Client has it.
@@ -40,7 +42,7 @@ type Beginning struct {
 // Config is the configuration of Run. Stream, Kinesis and Handle are needed; every other field's
 // zero value is its default.
 type Config struct {
-	// Stream is the stream's name. Needed.
+	// Stream is the stream's name or ARN. Needed.
 	Stream string
 	// Kinesis makes the calls. Needed.
 	Kinesis KinesisAPI
@@ -100,6 +102,9 @@ func (c *Config) validate() error {
 		}
 	}
 	wrong(c.Stream == "", "follow: Stream is missing: want the stream's name")
+	if err := streamref.Check(c.Stream); err != nil {
+		wrong(true, fmt.Sprintf("follow: Stream is %q, %v", c.Stream, err))
+	}
 	wrong(c.Kinesis == nil, "follow: Kinesis is missing: want a *kinesis.Client")
 	wrong(c.Handle == nil, "follow: Handle is missing: want a function that takes the records")
 	wrong(c.Interval < 0 || c.IdleInterval < 0 || c.Parallel < 0,

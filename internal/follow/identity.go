@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 var (
@@ -34,8 +35,7 @@ func isLasting(err error) bool {
 func (r *run) describe(ctx context.Context) (*kinesis.DescribeStreamSummaryOutput, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return r.cfg.Kinesis.DescribeStreamSummary(ctx,
-		&kinesis.DescribeStreamSummaryInput{StreamName: &r.cfg.Stream})
+	return r.cfg.Kinesis.DescribeStreamSummary(ctx, streamref.Describe(r.cfg.Stream))
 }
 
 func horizonOf(out *kinesis.DescribeStreamSummaryOutput) *shardmap.Horizon {

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/rows"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -62,7 +63,7 @@ line of output is the hash key, the shard with --shards or --stream, and the nam
 	}
 	f.of.AddFlags(command, false)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "print the open shard of this stream, too")
+	usage.StreamVar(flags, &f.stream, "stream", "print the open shard of this stream, too")
 	flags.IntVar(&f.shards, "shards", 0, "print the shard of a new stream with so many, too")
 	flags.StringArrayVar(&f.files, "file", nil,
 		"read names from the lines of this file, plain, gzip or zstd; - is standard input")

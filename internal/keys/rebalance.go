@@ -49,7 +49,7 @@ kill -9, the same command continues them, and --abort cancels them.`,
 	}
 	f.add(command, "the file of names and keys, of runnel keys map")
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream that the names' records go to")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream that the names' records go to")
 	flags.StringSliceVar(&f.apps, "app", nil, "the applications that read the stream, by their "+
 		"lease tables; none is order in the stream alone: a reader may see a name's records under "+
 		"the new key before those under the old one")

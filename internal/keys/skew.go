@@ -64,7 +64,7 @@ lowest possible value is printed.`,
 	f.to.AddFlags(command, false)
 	f.Flags.AddFlags(command)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream to measure, or with files the "+
+	usage.StreamVar(flags, &f.stream, "stream", "the stream to measure, or with files the "+
 		"stream with the shards")
 	flags.IntSliceVar(&f.shards, "shards", nil, "the shards of a new stream with so many; "+
 		"several are compared")

@@ -5,6 +5,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/chart"
 	"github.com/runnel-stream/runnel/internal/measure"
 	"github.com/runnel-stream/runnel/internal/shardid"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/keyspace"
 	"github.com/runnel-stream/runnel/keyspace/load"
 )
@@ -149,7 +150,8 @@ func (s *shownSkew) seconds() float64 { return s.seen.Took.Seconds() }
 func (s *shownSkew) line() skewLine {
 	line := skewLine{
 		shown:  s,
-		Stream: s.flags.stream, Unit: s.flags.By, Total: s.amount(s.reports[0].Total),
+		Stream: streamref.Name(s.flags.stream), Unit: s.flags.By,
+		Total:   s.amount(s.reports[0].Total),
 		Records: s.seen.Records, Bytes: s.seen.Bytes,
 		Seconds: s.seconds(), Limit: s.amount(s.reports[0].Limit), Hot: []skewKey{},
 	}

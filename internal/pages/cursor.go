@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // Cursor reads the records of one shard by GetShardIterator and GetRecords. It is used by one
@@ -155,13 +156,6 @@ func (c *Cursor) call(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, c.cfg.CallTimeout)
 }
 
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 // get makes one GetRecords call. It makes no second one by itself, as the SDK's client would: the
 // budget counts each call.
 func (c *Cursor) get(ctx context.Context) (answer, error) {
@@ -170,8 +164,9 @@ func (c *Cursor) get(ctx context.Context) (answer, error) {
 		return answer{}, err
 	}
 	in := &kinesis.GetRecordsInput{
-		ShardIterator: &c.iterator, StreamARN: optional(c.cfg.ARN), Limit: aws.Int32(int32(limit)),
+		ShardIterator: &c.iterator, Limit: aws.Int32(int32(limit)),
 	}
+	_, in.StreamARN = streamref.Target(c.cfg.Stream)
 	ctx, cancel := c.call(ctx)
 	defer cancel()
 	c.last = sent.sent
@@ -309,10 +304,8 @@ func (c *Cursor) seek(ctx context.Context) error {
 }
 
 func (c *Cursor) input() *kinesis.GetShardIteratorInput {
-	in := &kinesis.GetShardIteratorInput{
-		StreamName: optional(c.cfg.Stream), StreamARN: optional(c.cfg.ARN),
-		ShardId: aws.String(string(c.cfg.Shard)),
-	}
+	in := &kinesis.GetShardIteratorInput{ShardId: aws.String(string(c.cfg.Shard))}
+	in.StreamName, in.StreamARN = streamref.Target(c.cfg.Stream)
 	switch {
 	case c.at != "":
 		in.ShardIteratorType = types.ShardIteratorTypeAtSequenceNumber

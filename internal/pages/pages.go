@@ -70,12 +70,11 @@ type Stream interface {
 	Lasting(error) bool
 }
 
-// Config configures a Cursor. Kinesis, Shard and one of Stream and ARN are required; every other
-// field's zero value is its default.
+// Config configures a Cursor. Kinesis, Shard and Stream are required; every other field's zero
+// value is its default.
 type Config struct {
 	Kinesis KinesisAPI
-	Stream  string // its name
-	ARN     string // its ARN
+	Stream  string // its name or ARN
 	Shard   runnel.ShardID
 	// From is where the reading begins.
 	From runnel.From

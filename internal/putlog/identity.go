@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // File is a file of the input.
@@ -46,7 +48,7 @@ var (
 // difference: ErrOther for another load, ErrInput for other files.
 func (i Identity) differs(now Identity) error {
 	for _, field := range []struct{ name, was, is string }{
-		{"the stream", i.Stream, now.Stream},
+		{"the stream", streamref.Name(i.Stream), streamref.Name(now.Stream)},
 		{"the key", i.Key, now.Key},
 		{"the hash key", strconv.Quote(i.HashKey), strconv.Quote(now.HashKey)},
 		{"the source of keys", strconv.Quote(i.keys(now)), strconv.Quote(now.Keys)},

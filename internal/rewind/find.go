@@ -34,7 +34,7 @@ type Goal struct {
 // Stream is the stream to read.
 type Stream struct {
 	Kinesis pages.KinesisAPI
-	Name    string
+	Name    string // or its ARN
 	// Now is a time by the stream's clock that has passed: the API refuses a reading from a later
 	// time, and this machine's clock may be ahead.
 	Now time.Time

@@ -21,7 +21,7 @@ type snapshot struct {
 	shards []runnel.Shard
 }
 
-// New returns the map of a stream. It makes no call yet.
+// New returns the map of a stream, by its name or ARN. It makes no call yet.
 func New(api KinesisAPI, stream string) *Map {
 	return &Map{api: api, stream: stream, turn: make(chan struct{}, 1)}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/keyspace"
 )
 
@@ -38,14 +39,13 @@ const (
 var backoff = retry.Backoff{Min: 100 * time.Millisecond, Max: maxWait}
 
 // List returns the stream's shards in the order of ListShards, from all pages: all shards that the
-// stream still lists, or those that filter selects (nil: no filter). It retries throttling and
-// outages for some seconds, until ctx is done.
+// stream still lists, or those that filter selects (nil: no filter). stream is its name or ARN. It
+// retries throttling and outages for some seconds, until ctx is done.
 func List(
 	ctx context.Context, api KinesisAPI, stream string, filter *types.ShardFilter,
 ) ([]runnel.Shard, error) {
-	in := &kinesis.ListShardsInput{
-		StreamName: aws.String(stream), ShardFilter: filter, MaxResults: aws.Int32(pageSize),
-	}
+	in := &kinesis.ListShardsInput{ShardFilter: filter, MaxResults: aws.Int32(pageSize)}
+	in.StreamName, in.StreamARN = streamref.Target(stream)
 	var shards []runnel.Shard
 	for {
 		out, err := page(ctx, api, in)

@@ -28,6 +28,7 @@ type pages struct {
 	errs   []error // of the first calls
 	calls  int
 	filter *types.ShardFilter
+	arn    string
 	delay  time.Duration
 }
 
@@ -46,12 +47,12 @@ func (p *pages) ListShards(
 	}
 	at := 0
 	if in.NextToken != nil {
-		if in.StreamName != nil || in.ShardFilter != nil {
+		if in.StreamName != nil || in.StreamARN != nil || in.ShardFilter != nil {
 			return nil, &types.InvalidArgumentException{} // as AWS: the token says it all
 		}
 		at, _ = strconv.Atoi(*in.NextToken)
 	} else {
-		p.filter = in.ShardFilter
+		p.filter, p.arn = in.ShardFilter, aws.ToString(in.StreamARN)
 	}
 	out := &kinesis.ListShardsOutput{Shards: p.shards[at : at+1]}
 	if at+1 < len(p.shards) {
@@ -101,6 +102,16 @@ func TestList(t *testing.T) {
 	}
 	if got := shardmap.ChildrenOf(shards, "b"); len(got) != 1 || got[0].ID != "c" {
 		t.Errorf("children: %+v", got)
+	}
+}
+
+// A list by an ARN names the stream on its first page alone, as AWS wants it.
+func TestListByARN(t *testing.T) {
+	const arn = "arn:aws:kinesis:us-east-1:111122223333:stream/orders"
+	api := stream()
+	shards, err := shardmap.List(t.Context(), api, arn, nil)
+	if err != nil || len(shards) != 3 || api.arn != arn {
+		t.Errorf("%+v, %v by %s", shards, err, api.arn)
 	}
 }
 

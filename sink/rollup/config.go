@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/sink/sqlsink"
 )
 
@@ -26,7 +27,7 @@ type Config struct {
 	Table string
 	// App is the application's name. It names the fleet's lease table as well. Required.
 	App string
-	// Stream is the stream's name. Required.
+	// Stream is the stream's name or ARN. Required. The tables have the name.
 	Stream string
 
 	// Bad is the policy for records that cannot be folded; default SkipBad. The table of bad
@@ -98,7 +99,10 @@ func (c Config) Validate() error {
 		c.Dialect)
 	fault(c.Bad != SkipBad && c.Bad != StopAtBad, "Bad is %d: want SkipBad or StopAtBad", c.Bad)
 	fault(c.App == "", "App is missing: want the application's name")
-	fault(c.Stream == "", "Stream is missing: want the stream's name")
+	fault(c.Stream == "", "Stream is missing: want the stream's name or ARN")
+	if err := streamref.Check(c.Stream); err != nil {
+		fault(true, "Stream is %q, %v", c.Stream, err)
+	}
 	if err := CheckTable(c.Table, c.Dialect); err != nil {
 		faults = append(faults, err)
 	}
@@ -124,7 +128,7 @@ func New(cfg Config) (*Rollup, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	cfg.Definition = cfg.WithDefaults()
+	cfg.Definition, cfg.Stream = cfg.WithDefaults(), streamref.Name(cfg.Stream)
 	if cfg.OnCommit == nil {
 		cfg.OnCommit = func(Commit) {}
 	}

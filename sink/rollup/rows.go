@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -65,14 +65,13 @@ func OpenRows(ctx context.Context, cfg RowsConfig) (*Rows, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
-	out, err := cfg.Kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-		StreamName: aws.String(cfg.Stream),
-	})
+	out, err := cfg.Kinesis.DescribeStreamSummary(ctx, streamref.Describe(cfg.Stream))
 	if err != nil {
 		return nil, fmt.Errorf("describe the stream %s: %w", cfg.Stream, err)
 	}
 	stream := lease.Stream{
-		Name: cfg.Stream, Created: aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp),
+		Name:    streamref.Name(cfg.Stream),
+		Created: aws.ToTime(out.StreamDescriptionSummary.StreamCreationTimestamp),
 	}
 	setup := Setup{
 		App: cfg.App, Stream: stream.String(), Definition: cfg.Definition, Expires: cfg.TTL > 0,

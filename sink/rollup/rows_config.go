@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/lease"
 )
 
@@ -106,7 +107,10 @@ func (c RowsConfig) Validate() error {
 	fault(c.Store == nil, "Store is missing: want a *dynamostore.Store or a *mongostore.Store")
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.App == "", "App is missing: want the application's name")
-	fault(c.Stream == "", "Stream is missing: want the stream's name")
+	fault(c.Stream == "", "Stream is missing: want the stream's name or ARN")
+	if err := streamref.Check(c.Stream); err != nil {
+		fault(true, "Stream is %q, %v", c.Stream, err)
+	}
 	fault(c.TTL < 0, "TTL is %s: want 0 (for none) or more", c.TTL)
 	fault(c.Bad != SkipBad && c.Bad != StopAtBad, "Bad is %d: want SkipBad or StopAtBad", c.Bad)
 	fault(c.Parallel < 0, "Parallel is %d: want 0 (for %d) or more", c.Parallel, defaultParallel)

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
 
@@ -46,8 +47,8 @@ type Config struct {
 	Name string
 	// Layout is fixed by the first use. Default: that of the table, which must be there.
 	Layout Layout
-	// Stream is the name of the archive's stream; it is fixed by the first use. Default: that of
-	// the table, which must be there.
+	// Stream is the archive's stream, by its name or ARN; the name is fixed by the first use.
+	// Default: that of the table, which must be there.
 	Stream string
 }
 
@@ -89,9 +90,12 @@ func Open(ctx context.Context, cfg Config) (*Table, error) {
 	if !names.MatchString(cfg.Name) {
 		return nil, fmt.Errorf("table %q: %w", cfg.Name, ErrName)
 	}
+	if err := streamref.Check(cfg.Stream); err != nil {
+		return nil, fmt.Errorf("table %s: Stream is %q, %w", cfg.Name, cfg.Stream, err)
+	}
 	t := &Table{
 		store: cfg.Store, reader: archive.NewReader(cfg.Store), name: cfg.Name,
-		layout: cfg.Layout, stream: cfg.Stream, swept: map[string]bool{},
+		layout: cfg.Layout, stream: streamref.Name(cfg.Stream), swept: map[string]bool{},
 	}
 	if err := t.fix(ctx); err != nil {
 		return nil, fmt.Errorf("table %s: %w", cfg.Name, err)
