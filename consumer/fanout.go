@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/fanout"
 	"github.com/runnel-stream/runnel/internal/pages"
+	"github.com/runnel-stream/runnel/internal/streamref"
 )
 
 // Fanout is reading by enhanced fan-out: the stream sends records as they are stored, and gives the
@@ -69,7 +70,7 @@ func (c Config) checkFanout() (faults []error) {
 			strings.Join(missing, " and no ")))
 	}
 	if name := c.consumerName(); name != "" {
-		if err := fanout.Check(name, c.Stream); err != nil {
+		if err := fanout.Check(name, streamref.Name(c.Stream)); err != nil {
 			faults = append(faults, fmt.Errorf("consumer: Fanout.Consumer: %w", err))
 		}
 	}
@@ -111,9 +112,7 @@ func (r *run) findConsumer(ctx context.Context) error {
 func (r *run) streamARN(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.cfg.CallTimeout)
 	defer cancel()
-	out, err := r.cfg.Kinesis.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-		StreamName: &r.cfg.Stream,
-	})
+	out, err := r.cfg.Kinesis.DescribeStreamSummary(ctx, streamref.Describe(r.cfg.Stream))
 	if err != nil {
 		return "", fmt.Errorf("stream %s: %w", r.cfg.Stream, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/fanout"
+	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -53,7 +54,7 @@ func (f *deregisterFlags) run(ctx context.Context, con *console.Console, name st
 	if f.stream == "" {
 		return exit.Usage("--stream is missing: name the stream of the consumer")
 	}
-	if err := fanout.Check(name, f.stream); err != nil {
+	if err := fanout.Check(name, streamref.Name(f.stream)); err != nil {
 		return exit.Usage("%w", err)
 	}
 	cfg, err := f.of.Load(ctx)
@@ -67,9 +68,7 @@ func (f *deregisterFlags) run(ctx context.Context, con *console.Console, name st
 		}
 		return exit.Outside(endpoint.Hint(err, f.stream))
 	}
-	out, err := client.DescribeStreamSummary(ctx, &kinesis.DescribeStreamSummaryInput{
-		StreamName: &f.stream,
-	})
+	out, err := client.DescribeStreamSummary(ctx, streamref.Describe(f.stream))
 	if err != nil {
 		return outside(fmt.Errorf("stream %s: %w", f.stream, err))
 	}
