@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fanout"
 	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
+	"github.com/runnel-stream/runnel/internal/usage"
 )
 
 // deregisterFlags are the flags of leases deregister.
@@ -45,7 +46,7 @@ and removes it with --yes, or with the name typed on a terminal.`,
 	}
 	f.of.AddFlags(command, false)
 	flags := command.Flags()
-	flags.StringVar(&f.stream, "stream", "", "the stream's name")
+	usage.StreamVar(flags, &f.stream, "stream", "the stream's name or ARN")
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 	return command
 }
