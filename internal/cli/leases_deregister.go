@@ -17,7 +17,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/fanout"
 	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
-	"github.com/runnel-stream/runnel/internal/usage"
 )
 
 // deregisterFlags are the flags of leases deregister.
