@@ -20,8 +20,8 @@ import (
 //
 // All workers of a fleet read by the same registered consumer, which the first one registers. No
 // worker deregisters it, since others read by it: `runnel leases deregister NAME` does. A shard is
-// subscribed to only under a valid lease. What a handler or a sink gets is the same as with
-// polling. Config.Kinesis then needs the calls of FanoutAPI, as *kinesis.Client has them.
+// subscribed to only under a valid lease. A handler or a sink gets the same as with polling.
+// Config.Kinesis then needs the calls of FanoutAPI, as *kinesis.Client has them.
 //
 // A slow handler stops the stream. For each shard the worker holds, beside the two reads of
 // Config.MaxRecords, at most two more events of about 1 MiB each, and 256 KiB in the connection:

@@ -140,9 +140,12 @@ func TestFanoutOverTLS(t *testing.T) {
 		l.send(50)
 		<-time.After(50 * time.Millisecond)
 	}
+	l.awaitEvents(consumer.EventSubscribed, 5, 30*time.Second)
+	l.send(50)
 	l.await(30 * time.Second)
-	if l.again > 0 || l.renewals() != 1 {
-		t.Errorf("%d records came again, %d renewals", l.again, l.renewals())
+	l.exactly()
+	if renewals := l.renewals(); renewals != 1 {
+		t.Errorf("%d renewals", renewals)
 	}
 	stop()
 	group.Wait()

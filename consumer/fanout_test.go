@@ -178,6 +178,42 @@ func TestFanoutWithSlowHandler(t *testing.T) {
 	})
 }
 
+// A worker that stops while events wait for a slow handler leaves no goroutine of the SDK behind:
+// the bubble would not end. The next worker goes on at the right record.
+func TestFanoutStopsWhileEventsWait(t *testing.T) {
+	onServer(t, 1, func(l *ledger) {
+		blocked := make(chan struct{})
+		var once sync.Once
+		end := l.run("w1", byFanout, func(c *consumer.Config) {
+			c.Handler = func(ctx context.Context, b *consumer.Batch) error {
+				once.Do(func() {
+					close(blocked)
+					<-time.After(20 * time.Second)
+				})
+				return l.handle(ctx, b)
+			}
+		})
+		l.send(1)
+		<-blocked
+		for range 10 {
+			l.send(5)
+			<-time.After(time.Second)
+		}
+		if err := end(nil); err != nil {
+			l.Error(err)
+		}
+		if l.delivered() == l.total {
+			l.Error("nothing waited")
+		}
+		end = l.run("w2", byFanout)
+		l.await(30 * time.Second)
+		l.exactly()
+		if err := end(nil); err != nil {
+			l.Error(err)
+		}
+	})
+}
+
 // A consumer that is deregistered while it is read by is registered again, and the reading goes on
 // at the same record.
 func TestFanoutAfterDeregistration(t *testing.T) {

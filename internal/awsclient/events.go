@@ -25,8 +25,8 @@ type EventClient struct {
 	transport *http.Transport // nil: the client could not be copied, and is the caller's
 }
 
-// ForEvents makes a client for event streams out of one for calls: with a narrow HTTP/2 window, so
-// that what a slow reader has not read yet is with the server and not in memory, and with pings. It
+// ForEvents makes a client for event streams out of one for calls: with pings, and with a narrow
+// HTTP/2 window, so that the server keeps the records for which a slow reader is not ready. It
 // copies the SDK's own client, an *http.Client, and this package's. It returns any other client
 // with plain bodies (see HTTPClient) and with its own window.
 func ForEvents(client aws.HTTPClient) *EventClient {

@@ -35,7 +35,7 @@ func deregisterCommand(con *console.Console) *cobra.Command {
 a consumer as long as it is registered, and no worker deregisters it, since others read by it.
 
 NAME is the consumer's name or its ARN. Stop the workers first: one that runs registers the name
-again. The leases and their checkpoints stay as they are. The command prints what it would remove,
+again. The leases and their checkpoints stay as they are. The command shows the consumer first,
 and removes it with --yes, or with the name typed on a terminal.`,
 		Example: "  runnel leases deregister printers --stream orders --local --yes",
 		Args:    usage.ExactArgs(1),

@@ -130,7 +130,7 @@ func (c *fakeConsumer) Subscribe(
 // send sends the events of a subscription.
 func (c *fakeConsumer) send(e *fakeEvents, index int) {
 	defer close(e.ch)
-	for due := time.Now(); time.Now().Before(e.life); {
+	for due := time.Now(); time.Now().Before(e.life) && e.ctx.Err() == nil; {
 		event, next := c.event(index, !time.Now().Before(due))
 		if event == nil {
 			select {

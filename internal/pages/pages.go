@@ -2,8 +2,9 @@
 // half: consumers, followers, observers, look-ups and moves of keys are built on it.
 //
 // A Cursor polls: it makes iterators, makes them again when they are lost, tries again after
-// errors, waits between two reads, and reports records that the stream removed unread.
-// It opens no aggregate; package opener does that.
+// errors, waits between two reads, and reports records that the stream removed unread. A
+// Subscription has the same pages from enhanced fan-out, where the stream sends them.
+// Neither opens an aggregate; package opener does that.
 package pages
 
 import (

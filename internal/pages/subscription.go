@@ -40,7 +40,8 @@ import (
 // An event is taken from the connection only when Next is called. So a slow caller stops the server
 // by the connection's flow control, and the SDK holds at most two events that were not asked for. A
 // connection is taken for dead if Next waits for 30 seconds and no event comes: AWS sends one every
-// five seconds, also from an idle shard.
+// five seconds, also from an idle shard. In between Next returns a page without records every
+// Pace.Idle, as polling does, since callers do work by the clock between two pages.
 type Subscription struct {
 	cfg    Fanout
 	cursor *Cursor // has the position and the guard, and polls
@@ -50,6 +51,8 @@ type Subscription struct {
 	began time.Time     // when the last subscription was asked for
 	due   time.Time     // no attempt at a subscription before
 	ahead time.Duration // of the server's clock, at most
+
+	behind time.Duration // of the last page
 
 	failures int       // in a row
 	without  time.Time // since when no event has come for lack of a subscription; zero: they come
@@ -109,6 +112,7 @@ var (
 	errNoNext = errors.New("an event has no ContinuationSequenceNumber and no ChildShards: " +
 		"whether the shard has ended is found out by polling")
 	errNotHeld = errors.New("the shard is not held")
+	errIdle    = errors.New("no event has come yet")
 )
 
 const (
@@ -133,8 +137,9 @@ const (
 type live struct {
 	events   Events
 	cancel   context.CancelFunc
-	earliest time.Time // at which the server can have begun it, by its own clock
-	came     bool      // an event
+	earliest time.Time     // at which the server can have begun it, by its own clock
+	came     bool          // an event
+	waited   time.Duration // for the next event
 }
 
 // close ends the subscription, and waits until the SDK has let go of it.
@@ -184,6 +189,8 @@ func (s *Subscription) step(ctx context.Context) (page Page, ok bool, err error)
 	}
 	event, err := s.receive(ctx)
 	switch {
+	case errors.Is(err, errIdle):
+		return Page{Behind: s.behind, Complete: s.cursor.guard.complete}, true, nil
 	case err != nil:
 		return s.failed(ctx, err)
 	case event == nil:
@@ -299,23 +306,30 @@ func (s *Subscription) position() *types.StartingPosition {
 
 // receive waits for the next event. It returns nil at the end of the subscription: after its five
 // minutes, or if its connection broke after an event. A break before the first event is an error,
-// so that attempts that fail again and again are reported.
+// so that attempts that fail again and again are reported. The error is errIdle if it is time for
+// a page without records.
 func (s *Subscription) receive(ctx context.Context) (*types.SubscribeToShardEvent, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, longestSilence, errSilent)
+	l, began := s.live, time.Now()
+	wait, why := longestSilence-l.waited, errSilent
+	if idle := s.cursor.cfg.Pace.Idle; l.came && idle > 0 && idle < wait {
+		wait, why = idle, errIdle
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, wait, why)
 	defer cancel()
 	for {
 		select {
 		case <-ctx.Done():
+			l.waited += time.Since(began)
 			return nil, context.Cause(ctx)
-		case event, ok := <-s.live.events.Events():
+		case event, ok := <-l.events.Events():
 			if !ok {
-				return nil, s.live.broken()
+				return nil, l.broken()
 			}
 			known, ok := event.(*types.SubscribeToShardEventStreamMemberSubscribeToShardEvent)
 			if !ok {
 				continue // an event of a later version of the API
 			}
-			s.live.came = true
+			l.came, l.waited = true, 0
 			return &known.Value, nil
 		}
 	}
@@ -361,6 +375,7 @@ func (s *Subscription) take(
 		return s.failed(ctx, err)
 	}
 	c.iterator = "" // accept has taken over a placeholder
+	s.behind = page.Behind
 	s.next, s.failures, s.without, s.refused = next, 0, time.Time{}, time.Time{}
 	if page.Ended {
 		s.drop()

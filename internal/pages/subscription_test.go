@@ -207,17 +207,51 @@ func TestSilence(t *testing.T) {
 		f.mu.Unlock()
 		began := time.Now()
 		go func() {
-			<-time.After(longestSilence)
+			<-time.After(longestSilence + time.Second)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.silent = false
 		}()
-		read(t, s, atTip)
-		if took := time.Since(began); len(f.starts) != 2 || took > longestSilence+time.Second {
-			t.Errorf("%d subscriptions, and an event after %s", len(f.starts), took)
+		for len(f.starts) < 2 && time.Since(began) < time.Minute {
+			read(t, s, atTip)
+		}
+		took := time.Since(began)
+		if took < longestSilence || took > longestSilence+2*time.Second {
+			t.Errorf("%d subscriptions, the second after %s", len(f.starts), took)
 		}
 		if len(f.failed) != 1 || !errors.Is(f.failed[0], errSilent) {
 			t.Errorf("reported: %v", f.failed)
+		}
+	})
+}
+
+// Between two events a page without records comes as often as with polling, with what is known
+// from the last event. None comes before the first event.
+func TestIdlePages(t *testing.T) {
+	fanoutTest(t, func(t *testing.T, f *fakeConsumer) {
+		f.add(1)
+		f.silent = true
+		began := time.Now()
+		time.AfterFunc(10*time.Second, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.silent = false
+		})
+		s := f.source(t, runnel.FromOldest())
+		first, err := s.Next(t.Context())
+		if err != nil || numbers(first) != "0" || time.Since(began) < 10*time.Second {
+			t.Errorf("%+v, %v after %s", first, err, time.Since(began))
+		}
+		began = time.Now()
+		for range 10 {
+			page, err := s.Next(t.Context())
+			if err != nil || page.Behind != first.Behind || !page.Complete.Equal(first.Complete) ||
+				len(page.Records) > 0 {
+				t.Errorf("%+v after %+v, %v", page, first, err)
+			}
+		}
+		if took := time.Since(began); took != 2500*time.Millisecond {
+			t.Errorf("ten pages took %s", took)
 		}
 	})
 }
@@ -265,7 +299,7 @@ func TestOrPoll(t *testing.T) {
 					f.starts[0] != "AT_SEQUENCE_NUMBER103" {
 					t.Errorf("then %q, subscribed at %v", got, f.starts)
 				}
-				if took := time.Since(began); took > patience+fanoutAgain+time.Second {
+				if took := time.Since(began); took > patience+fanoutAgain+3*time.Second {
 					t.Errorf("it subscribed after %s", took)
 				}
 				gets := len(f.calls)
@@ -337,15 +371,17 @@ func TestDoubtfulEnd(t *testing.T) {
 func TestGapOfSubscription(t *testing.T) {
 	for _, c := range []struct {
 		name string
+		away time.Duration
 		cut  bool
 		left int
 		want bool
 	}{
-		{"cut, and removed", true, 1, true},
-		{"cut, and all removed", true, 0, true},
-		{"cut, and the last record is there", true, 3, false},
-		{"a slow caller is overtaken", false, 1, true},
-		{"a slow caller, and the last record is there", false, 3, false},
+		{"cut, and removed", 30 * time.Hour, true, 1, true},
+		{"cut, and all removed", 30 * time.Hour, true, 0, true},
+		{"cut, and the last record is there", 30 * time.Hour, true, 3, false},
+		{"cut, and removed though too young", time.Hour, true, 1, true},
+		{"a slow caller is overtaken", 30 * time.Hour, false, 1, true},
+		{"a slow caller, and the last record is there", 30 * time.Hour, false, 3, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			fanoutTest(t, func(t *testing.T, f *fakeConsumer) {
@@ -355,7 +391,7 @@ func TestGapOfSubscription(t *testing.T) {
 				if page, err := s.Next(t.Context()); err != nil || numbers(page) != "0 1" {
 					t.Fatalf("%+v, %v", page, err)
 				}
-				<-time.After(30 * time.Hour)
+				<-time.After(c.away)
 				f.trim(c.left)
 				if c.cut {
 					f.cut(nil)
@@ -375,6 +411,75 @@ func TestGapOfSubscription(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A failure that passes within 30 seconds does not make a source poll, however long it has read.
+func TestShortFailureDoesNotPoll(t *testing.T) {
+	fanoutTest(t, func(t *testing.T, f *fakeConsumer) {
+		f.add(1)
+		s := f.source(t, runnel.FromOldest(), orPoll)
+		for began := time.Now(); time.Since(began) < 2*time.Minute; {
+			read(t, s, atTip)
+		}
+		began := time.Now()
+		f.refuse = func() error {
+			if time.Since(began) < 20*time.Second {
+				return errOutage
+			}
+			return nil
+		}
+		f.add(1)
+		f.cut(nil)
+		if got := read(t, s, until(1)); got != "1" || len(f.polled) > 0 {
+			t.Errorf("got %q, polled for %v", got, f.polled)
+		}
+	})
+}
+
+// An event may have waited on its way. So an idle shard is known to be complete up to the start of
+// the subscription, and not up to the event.
+func TestCompleteOfSubscription(t *testing.T) {
+	fanoutTest(t, func(t *testing.T, f *fakeConsumer) {
+		f.skew = 3 * time.Hour
+		s := f.source(t, runnel.FromOldest())
+		for range 2000 {
+			page, err := s.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := f.began.Add(f.skew)
+			if page.Complete.After(began) || page.Complete.Before(began.Add(-time.Second)) {
+				t.Errorf("complete to %s, the subscription began at %s", page.Complete, began)
+			}
+		}
+		if len(f.starts) < 2 {
+			t.Error("there was one subscription only")
+		}
+	})
+}
+
+// A subscription at LATEST that breaks before its first event is begun again at the time of the
+// first one, by the server's clock.
+func TestSubscriptionAtLatestIsPinned(t *testing.T) {
+	fanoutTest(t, func(t *testing.T, f *fakeConsumer) {
+		f.skew = time.Hour
+		f.add(3)
+		<-time.After(5 * time.Second)
+		f.silent = true
+		time.AfterFunc(10*time.Second, func() {
+			f.add(2)
+			f.cut(nil)
+		})
+		time.AfterFunc(11*time.Second, func() {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.silent = false
+		})
+		got := read(t, f.source(t, runnel.FromLatest()), until(4))
+		if starts := strings.Join(f.starts, " "); got != "3 4" || starts != "LATEST AT_TIMESTAMP" {
+			t.Errorf("got %q by %s", got, starts)
+		}
+	})
 }
 
 // Both ways bring the same: the same records, gaps and ends, whatever happens on the way.
