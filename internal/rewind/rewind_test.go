@@ -37,6 +37,7 @@ type history struct {
 	server *runneltest.Server
 	put    []string // the data in the order of their puts
 	at     []time.Time
+	live   bool // workers run: the pauses are short
 }
 
 // bubble makes a stream in virtual time: two shards, records with pauses of up to an hour, single
@@ -79,6 +80,9 @@ func (h *history) some(random *rand.Rand, n int) {
 			h.Fatal(err)
 		}
 		pauses := []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour / 2}
+		if h.live {
+			pauses = pauses[:2]
+		}
 		<-time.After(pauses[random.IntN(len(pauses))])
 	}
 	if err := p.Close(h.Context()); err != nil {
