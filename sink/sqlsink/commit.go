@@ -265,6 +265,7 @@ func (a *attempt) settle(ctx context.Context, failed error) error {
 	if a.of.sink.cfg.Dialect.Moment(failed) {
 		return failed
 	}
+	since := time.Now()
 	for failures := 1; ; failures++ {
 		token, err := a.of.sink.token(ctx, a.of.place)
 		switch {
@@ -275,7 +276,12 @@ func (a *attempt) settle(ctx context.Context, failed error) error {
 		case err == nil:
 			return &blamedError{failed} // such as a constraint that was put off
 		}
-		if !retry.WaitOr(ctx, pauses.After(failures), sink.Stopping(ctx)) {
+		pause := pauses.After(failures)
+		a.of.report(Retry{
+			ShardID: a.of.place.shard, Records: len(a.records),
+			Err: fmt.Errorf("look at the outcome: %w: %w", failed, err), Since: since, Pause: pause,
+		})
+		if !retry.WaitOr(ctx, pause, sink.Stopping(ctx)) {
 			return errors.Join(failed, err)
 		}
 	}
