@@ -126,6 +126,18 @@ func (f *trickle) start(
 	return client
 }
 
+func (f *trickle) forget() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.times = nil
+}
+
+func (f *trickle) handled() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.times)
+}
+
 // quantile returns a quantile of the times of the records so far.
 func (f *trickle) quantile(q float64) time.Duration {
 	f.mu.Lock()
@@ -152,17 +164,17 @@ func TestPollingOfATrickle(t *testing.T) {
 			})
 			f.put(100*time.Millisecond, 30*time.Second)
 			client.reset()
-			f.times = nil
-			f.put(100*time.Millisecond, 2*time.Minute)
+			f.forget()
+			f.put(100*time.Millisecond, time.Minute)
 			answered, throttled := client.reset()
 			median, p99 := f.quantile(0.5), f.quantile(0.99)
 			t.Logf("%d calls answered, %d throttled; handled after %s (median), %s (p99)", answered,
 				throttled, median, p99)
-			if n := len(f.times); n < 4700 || median > 150*time.Millisecond ||
+			if n := f.handled(); n < 2300 || median > 150*time.Millisecond ||
 				p99 > 450*time.Millisecond {
 				t.Errorf("%d records were handled after %s (median), %s (p99)", n, median, p99)
 			}
-			if throttled > 0 && !learnt || throttled > answered/50 {
+			if throttled > 0 && !learnt || throttled > answered/25 {
 				t.Errorf("%d calls were throttled, %d answered", throttled, answered)
 			}
 			if !learnt {
@@ -182,18 +194,21 @@ func TestPollingOfATrickle(t *testing.T) {
 // Two applications read one stream under AWS's limits: after two minutes few of their calls are
 // throttled, and each has its share.
 func TestPollingOfTwoApplications(t *testing.T) {
+	if underRace {
+		t.Skip("a number of calls, and no new sharing of memory: half a minute under the detector")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newTrickle(t, 1)
 		ctx, stop := context.WithCancel(t.Context())
 		var group sync.WaitGroup
 		first := f.start(ctx, &group, "first", nil)
-		f.put(100*time.Millisecond, 20*time.Second)
+		f.put(200*time.Millisecond, 20*time.Second)
 		second := f.start(ctx, &group, "second", nil)
-		f.put(100*time.Millisecond, 2*time.Minute)
+		f.put(200*time.Millisecond, 2*time.Minute)
 		first.reset()
 		second.reset()
-		f.times = nil
-		f.put(100*time.Millisecond, 10*time.Minute)
+		f.forget()
+		f.put(200*time.Millisecond, 10*time.Minute)
 		a, at := first.reset()
 		b, bt := second.reset()
 		t.Logf("answered %d and %d, throttled %d and %d; handled after %s (median), %s (p99)", a, b,
