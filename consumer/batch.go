@@ -19,9 +19,11 @@ type Batch struct {
 	// it.
 	Behind time.Duration
 	// Gap is set if records before these may be missing because the stream removed them, by its
-	// retention period, before they were read. If no record follows a gap, as in a shard that the
-	// stream removed, no batch carries the gap. EventTrimmed reports every gap, and
-	// Config.OnGap can stop the shard there.
+	// retention period, before they were read: those behind Gap.After, the last record that was
+	// read, and before Gap.Before, the first of Records. Gap.After is runnel.Start() if none was
+	// read. A handler that returns nil accepts the loss; the gap does not come again. If no record
+	// follows a gap, as in a shard that the stream removed, no batch carries the gap. EventTrimmed
+	// reports every gap, and Config.OnGap can stop the shard there.
 	Gap *sink.Gap
 }
 

@@ -104,7 +104,8 @@ type Config struct {
 	// Failover is how long a worker may be silent before others take its leases. All workers of a
 	// fleet, Java ones included, should have the same value. Default 10 s, at least 100 ms.
 	Failover time.Duration
-	// MaxLeases is the largest number of shards that the worker reads; default 0, no limit.
+	// MaxLeases is the largest number of shards that the worker reads; default 0, no limit. Shards
+	// beyond the limits of all workers are not read, and reported (EventUnclaimed).
 	MaxLeases int
 	// PollInterval is the longest pause between two reads of an idle shard; default 500 ms, and 250
 	// ms where reads have no limit.
@@ -125,8 +126,9 @@ type Config struct {
 	// MiB.
 	Buffer int64
 	// CheckpointInterval is the shortest time between two checkpoints of a shard in the table;
-	// default half the failover time. A hand-over, a stop and the end of a shard do not wait for
-	// it. Records processed since the last checkpoint come again after a crash.
+	// default and limit half the failover time, when the lease is renewed anyway. A hand-over, a
+	// stop and the end of a shard do not wait for it. Records processed since the last checkpoint
+	// come again after a crash.
 	CheckpointInterval time.Duration
 	// AuditInterval is the time between two comparisons of the stream's shards with the table's;
 	// default 2 min. Splits and merges do not wait for it.

@@ -89,6 +89,10 @@ const (
 	EventSkipped EventKind = "skipped"
 	// EventShardStopped: Config.OnError has stopped the shard, for the error Err.
 	EventShardStopped EventKind = "shard-stopped"
+	// EventUnclaimed: no worker has read the shards Unclaimed for three failover times, since every
+	// worker has as many as its MaxLeases allows. It comes again when these shards change, without
+	// any when all are read again, and every 5 minutes. Up to two workers of a fleet report it.
+	EventUnclaimed EventKind = "unclaimed"
 	// EventFailed: an operation failed (Err) and will be tried again.
 	EventFailed EventKind = "failed"
 )
@@ -110,6 +114,8 @@ type Event struct {
 	Gap      *sink.Gap        // the range that the stream removed unread
 	Since    time.Time        // when it began
 	Dropped  int              // user records of a void aggregate that were not delivered
+
+	Unclaimed []runnel.ShardID // shards that no worker may take
 
 	// For EventDelivered. Doubles counts the user records that were dropped as doubles. Malformed
 	// and Unfiltered count the units whose doubles cannot be dropped: malformed units break the

@@ -36,6 +36,8 @@ type fleet struct {
 	turn    int   // how often it looked
 	card    *card // this worker's; nil if there is none
 	refused bool  // the role may not add the index
+
+	unclaimed unclaimed
 }
 
 // look looks at the whole table, plans for the whole fleet, and carries out this worker's part. It
@@ -155,6 +157,7 @@ func (f *fleet) act(ctx context.Context, now time.Time, plan lease.FleetPlan) {
 		f.choose(&p, m, s, now.Sub(first), &room, plan.Watchers)
 	}
 	f.note(plan.Watchers)
+	f.reportUnclaimed(now, plan)
 	f.assign(ctx, p.assign)
 	f.ask(ctx, now, p.ask)
 	f.run.take(ctx, p.take, EventLeaseTaken)

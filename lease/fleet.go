@@ -86,6 +86,9 @@ type FleetPlan struct {
 	Shares map[string]int
 	// Moves lead there, in the order of their keys.
 	Moves []Move
+	// Unclaimed are the readable leases that no live worker holds and that have no Move: each
+	// worker of this package has reached its MaxLeases or is leaving. They are in order.
+	Unclaimed []runnel.ShardID
 }
 
 // Plan assigns the leases to the workers, for the whole fleet. It is pure, and every worker plans
@@ -118,7 +121,9 @@ func (v View) Plan() FleetPlan {
 	p.even()
 	p.rob()
 	slices.SortFunc(p.moves, func(a, b Move) int { return cmp.Compare(a.Key, b.Key) })
-	return FleetPlan{Watchers: v.Watchers(nil), Shares: p.shares, Moves: p.moves}
+	return FleetPlan{
+		Watchers: v.Watchers(nil), Shares: p.shares, Moves: p.moves, Unclaimed: p.unclaimed,
+	}
 }
 
 // Watchers returns the workers that watch the table: the two with the smallest hashes of their
@@ -164,6 +169,8 @@ type planner struct {
 	loads   map[string]load
 	shares  map[string]int
 	moves   []Move
+
+	unclaimed []runnel.ShardID
 }
 
 func newPlanner(v View) *planner {
@@ -344,6 +351,9 @@ func (p *planner) takeIdle() {
 		}
 		if to == "" {
 			to = p.anyone(r.Key)
+		}
+		if to == "" {
+			p.unclaimed = append(p.unclaimed, r.Key)
 		}
 		p.move(r, to, MoveTake)
 	}

@@ -25,6 +25,8 @@ type scenario struct {
 	Rows    []string `json:"rows"`
 	Shares  string   `json:"shares"`
 	Moves   []string `json:"moves"`
+	// Unclaimed are the leases that wait for a worker with room; most scenarios have none.
+	Unclaimed []runnel.ShardID `json:"unclaimed"`
 }
 
 func (s scenario) view(t *testing.T) lease.View {
@@ -118,6 +120,9 @@ func TestPlanScenarios(t *testing.T) {
 			if got := showMoves(p); !slices.Equal(got, s.Moves) {
 				t.Errorf("moves %q, want %q", got, s.Moves)
 			}
+			if !slices.Equal(p.Unclaimed, s.Unclaimed) {
+				t.Errorf("unclaimed %q, want %q", p.Unclaimed, s.Unclaimed)
+			}
 			if got := showShares(p); got != s.Shares {
 				t.Errorf("shares %q, want %q", got, s.Shares)
 			}
@@ -128,7 +133,7 @@ func TestPlanScenarios(t *testing.T) {
 
 // checkPlan checks a plan's general properties: it does not depend on the order of the view, it
 // moves each lease at most once, it keeps within the limits, no lease waits while a worker has
-// room, and the plan after it is empty but for robberies, which come to an end.
+// room, those that wait are named, and the plan after it is empty but for robberies, which come to an end.
 func checkPlan(t *testing.T, v lease.View, random *rand.Rand) {
 	t.Helper()
 	p := v.Plan()
@@ -149,6 +154,13 @@ func checkPlan(t *testing.T, v lease.View, random *rand.Rand) {
 			t.Fatalf("%+v\nhas the move %+v", v, m)
 		}
 		moved[m.Key] = true
+	}
+	for _, r := range v.Rows {
+		_, waits := slices.BinarySearch(p.Unclaimed, r.Key)
+		idle := r.Owner == "" && !r.Given && r.Ready == lease.Readable
+		if waits != (idle && !moved[r.Key]) {
+			t.Fatalf("%+v\nof the unclaimed leases %q, %s", v, p.Unclaimed, r.Key)
+		}
 	}
 	for robberies := 0; ; robberies++ {
 		v = after(v, p)

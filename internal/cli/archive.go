@@ -28,6 +28,7 @@ type archiveFlags struct {
 	metrics, fanout                 string
 	table                           tableFlags
 	void                            voidFlag
+	limits                          fleetLimits
 	failover, every                 time.Duration
 	readRate                        readRate
 	once                            bool
@@ -93,6 +94,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is archived")
 	f.void.addFlag(flags)
+	f.limits.addFlags(flags)
 	return command
 }
 
@@ -113,6 +115,9 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	}
 	if worker.App == "" {
 		worker.App = streamref.Name(f.stream) + "-archive"
+	}
+	if err := f.limits.set(&worker); err != nil {
+		return worker, target, err
 	}
 	err := f.readRate.check()
 	if err != nil {
@@ -177,6 +182,7 @@ func (f *archiveFlags) unusable(err error, inS3 bool) error {
 // workerCounts are the counts of a worker of a fleet.
 type workerCounts struct {
 	read, doubles, voided, voidTaken, commits, shards, takeovers, gaps atomic.Int64
+	unclaimed                                                          atomic.Int64
 }
 
 // archiveCounts are the counts of an archive worker.
@@ -197,6 +203,8 @@ func (n *workerCounts) observe(e consumer.Event) {
 		}
 	case consumer.EventTrimmed:
 		n.gaps.Add(1)
+	case consumer.EventUnclaimed:
+		n.unclaimed.Store(int64(len(e.Unclaimed)))
 	case consumer.EventCommitted:
 		n.commits.Add(1)
 	case consumer.EventShardStarted:

@@ -34,8 +34,18 @@ var archiveMetrics = []metricspage.Metric[*archiveCounts]{
 		func(n *archiveCounts) *atomic.Int64 { return &n.gaps }),
 	archiveMetric(metricspage.ArchiveTakeovers, "Shards that were taken from dead workers.",
 		func(n *archiveCounts) *atomic.Int64 { return &n.takeovers }),
+	gauge(archiveMetric(metricspage.ArchiveUnclaimed, unclaimedHelp,
+		func(n *archiveCounts) *atomic.Int64 { return &n.unclaimed })),
 	archiveMetric(metricspage.ArchiveOutages, "Calls that found the archive's place out of reach.",
 		func(n *archiveCounts) *atomic.Int64 { return &n.outages }),
+}
+
+const unclaimedHelp = "Shards that no worker reads, since all have as many as their limits allow."
+
+// gauge makes a metric one that can fall.
+func gauge[S any](m metricspage.Metric[S]) metricspage.Metric[S] {
+	m.Gauge = true
+	return m
 }
 
 func archiveMetric(

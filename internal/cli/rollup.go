@@ -34,6 +34,7 @@ type rollupFlags struct {
 	failover, ttl                time.Duration
 	readRate                     readRate
 	void                         voidFlag
+	limits                       fleetLimits
 }
 
 func rollupCommand(con *console.Console) *cobra.Command {
@@ -124,6 +125,7 @@ func (f *rollupFlags) addFlags(command *cobra.Command) {
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is in the table")
 	f.void.addFlag(flags)
+	f.limits.addFlags(flags)
 }
 
 // definition returns what the flags ask for.
@@ -245,7 +247,10 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 	if err := f.readRate.check(); err != nil {
 		return cfg, err
 	}
-	var err error
+	err := f.limits.set(&cfg)
+	if err != nil {
+		return cfg, err
+	}
 	if cfg.From, err = runnel.ParseFrom(f.position); err != nil {
 		return cfg, exit.Usage("--from: %w", err)
 	}

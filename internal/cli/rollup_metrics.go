@@ -48,6 +48,8 @@ var rollupMetrics = []metricspage.Metric[*rollupCounts]{
 	rollupMetric(metricspage.RollupGaps,
 		"Places where the stream removed records before they were read.",
 		func(n *rollupCounts) *atomic.Int64 { return &n.gaps }),
+	gauge(rollupMetric(metricspage.RollupUnclaimed, unclaimedHelp,
+		func(n *rollupCounts) *atomic.Int64 { return &n.unclaimed })),
 	rollupMetric(metricspage.RollupTakeovers, "Shards that were taken from dead workers.",
 		func(n *rollupCounts) *atomic.Int64 { return &n.takeovers }),
 }

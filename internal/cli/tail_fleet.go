@@ -24,6 +24,7 @@ type tailFleetFlags struct {
 	app, worker, fanout string
 	static              bool
 	failover            time.Duration
+	limits              fleetLimits
 }
 
 func (f *tailFleetFlags) addFlags(command *cobra.Command) {
@@ -37,10 +38,13 @@ func (f *tailFleetFlags) addFlags(command *cobra.Command) {
 		"keep the shards over a restart: --worker outlives the process")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"how long a worker may be silent before the others take its shards over")
+	f.limits.addFlags(flags)
 }
 
 // tailFleetOnly are the flags that have no meaning without --app.
-var tailFleetOnly = []string{"worker", "static", "failover", "fanout", "dynamodb-endpoint"}
+var tailFleetOnly = []string{
+	"worker", "static", "failover", "fanout", "max-leases", "checkpoint-every", "dynamodb-endpoint",
+}
 
 // check returns an error for flags that do not fit together.
 func (f *tailFlags) check(c *cobra.Command) error {
@@ -97,6 +101,9 @@ func runTailFleet(con *console.Console, c *cobra.Command, f *tailFlags, from run
 		return err
 	}
 	cfg := f.worker(con, from)
+	if err := f.fleet.limits.set(&cfg); err != nil {
+		return err
+	}
 	cfg.Kinesis, cfg.DynamoDB = awsclient.Kinesis(to), awsclient.DynamoDB(to)
 	var mu sync.Mutex // several shards print
 	printer := &recordPrinter{

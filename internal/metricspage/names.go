@@ -32,6 +32,7 @@ const (
 	ArchiveCommits        = archivePrefix + "commits_total"
 	ArchiveGaps           = archivePrefix + "gaps_total"
 	ArchiveTakeovers      = archivePrefix + "takeovers_total"
+	ArchiveUnclaimed      = archivePrefix + "unclaimed_shards"
 	ArchiveOutages        = archivePrefix + "outages_total"
 )
 
@@ -63,6 +64,7 @@ const (
 	RollupVoidSkipped    = rollupPrefix + "void_records_skipped_total"
 	RollupVoidTaken      = rollupPrefix + "void_records_taken_total"
 	RollupGaps           = rollupPrefix + "gaps_total"
+	RollupUnclaimed      = rollupPrefix + "unclaimed_shards"
 	RollupTakeovers      = rollupPrefix + "takeovers_total"
 )
 
