@@ -24,6 +24,7 @@ var layers = [][]string{
 		"internal/awserr",
 		"internal/bootclock",
 		"internal/dynamolocaltest",
+		"internal/cboritem",
 		"internal/exit",
 		"internal/localca",
 		"internal/metricspage",
@@ -128,7 +129,7 @@ var layers = [][]string{
 var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
-		"internal/bootclock", "internal/spell", "internal/vfs", "internal/localca",
+		"internal/bootclock", "internal/cboritem", "internal/spell", "internal/vfs", "internal/localca",
 		"internal/fault", "internal/seam", "internal/shardid", "internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "internal/cli/clitest", "cmd/runnel"}

@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"github.com/runnel-stream/runnel/internal/cboritem"
 )
 
 // cborDocument reads a CBOR item (RFC 8949). cbor.Wellformed has checked the item and bounded its
@@ -26,34 +28,9 @@ func newCBORDocument(body []byte) (Document, error) {
 	return &cborDocument{rest: body}, nil
 }
 
-// The major types.
-const (
-	cborUnsigned = iota
-	cborNegative
-	cborBytes
-	cborText
-	cborArray
-	cborMap
-	cborTag
-	cborSimple
-)
-
-// Additional information and simple values.
-const (
-	cborFalse      = 20
-	cborTrue       = 21
-	cborNull       = 22
-	cborUndefined  = 23
-	cborHalf       = 25
-	cborSingle     = 26
-	cborDouble     = 27
-	cborIndefinite = 31
-	cborBreak      = 0xff
-)
-
 // major returns the type of the next item. It skips tags: the kind of the tagged item decides.
 func (d *cborDocument) major() (major, info byte) {
-	for d.rest[0]>>5 == cborTag {
+	for d.rest[0]>>5 == cboritem.Tag {
 		d.head()
 	}
 	return d.rest[0] >> 5, d.rest[0] & 31
@@ -66,7 +43,7 @@ func (d *cborDocument) head() (info byte, argument uint64) {
 	switch {
 	case info < 24:
 		return info, uint64(info)
-	case info == cborIndefinite:
+	case info == cboritem.Indefinite:
 		return info, 0
 	}
 	size := 1 << (info - 24)
@@ -80,23 +57,23 @@ func (d *cborDocument) head() (info byte, argument uint64) {
 func (d *cborDocument) Kind() ValueKind {
 	major, info := d.major()
 	switch major {
-	case cborUnsigned, cborNegative:
+	case cboritem.Unsigned, cboritem.Negative:
 		return NumberValue
-	case cborBytes:
+	case cboritem.Bytes:
 		return BytesValue
-	case cborText:
+	case cboritem.Text:
 		return TextValue
-	case cborArray:
+	case cboritem.Array:
 		return ListValue
-	case cborMap:
+	case cboritem.Map:
 		return ObjectValue
 	}
 	switch info {
-	case cborFalse, cborTrue:
+	case cboritem.False, cboritem.True:
 		return BooleanValue
-	case cborNull, cborUndefined:
+	case cboritem.Null, cboritem.Undefined:
 		return NullValue
-	case cborHalf, cborSingle, cborDouble:
+	case cboritem.Half, cboritem.Single, cboritem.Double:
 		return NumberValue
 	default:
 		return OtherValue
@@ -106,11 +83,11 @@ func (d *cborDocument) Kind() ValueKind {
 // Skip implements Document.
 func (d *cborDocument) Skip() {
 	switch major, _ := d.major(); major {
-	case cborBytes, cborText:
+	case cboritem.Bytes, cboritem.Text:
 		d.string(func([]byte) {})
-	case cborArray:
+	case cboritem.Array:
 		_ = d.items(func() error { d.Skip(); return nil })
-	case cborMap:
+	case cboritem.Map:
 		_ = d.items(func() error { d.Skip(); d.Skip(); return nil })
 	default:
 		d.head()
@@ -121,11 +98,11 @@ func (d *cborDocument) Skip() {
 func (d *cborDocument) items(take func() error) error {
 	info, left := d.head()
 	for {
-		if info == cborIndefinite && d.rest[0] == cborBreak {
+		if info == cboritem.Indefinite && d.rest[0] == cboritem.Break {
 			d.rest = d.rest[1:]
 			return nil
 		}
-		if info != cborIndefinite {
+		if info != cboritem.Indefinite {
 			if left == 0 {
 				return nil
 			}
@@ -145,7 +122,7 @@ func (d *cborDocument) string(piece func([]byte)) {
 		d.rest = d.rest[n:]
 		return nil
 	}
-	if d.rest[0]&31 == cborIndefinite {
+	if d.rest[0]&31 == cboritem.Indefinite {
 		_ = d.items(take)
 	} else {
 		_ = take()
@@ -169,7 +146,7 @@ func (d *cborDocument) bytes() []byte {
 // Boolean implements Document.
 func (d *cborDocument) Boolean() bool {
 	info, _ := d.head()
-	return info == cborTrue
+	return info == cboritem.True
 }
 
 // Text implements Document.
@@ -183,7 +160,7 @@ func (d *cborDocument) Text() (string, error) {
 
 // Blob implements Document: a byte string, or base64 as in JSON (a guess: no SDK sends it).
 func (d *cborDocument) Blob() ([]byte, error) {
-	if major, _ := d.major(); major == cborText {
+	if major, _ := d.major(); major == cboritem.Text {
 		return fromBase64(d.bytes())
 	}
 	if d.data == nil { // all strings of the rest together are no larger
@@ -199,38 +176,16 @@ func (d *cborDocument) Number() (float64, error) {
 	major, _ := d.major()
 	info, argument := d.head()
 	switch major {
-	case cborUnsigned:
+	case cboritem.Unsigned:
 		return float64(argument), nil
-	case cborNegative:
+	case cboritem.Negative:
 		return -1 - float64(argument), nil
 	}
-	number := float(info, argument)
+	number := cboritem.Float(info, argument)
 	if math.IsNaN(number) {
 		return 0, errors.New("NaN can not be converted to an Integer")
 	}
 	return number, nil
-}
-
-// float decodes the bits of a half, single or double.
-func float(info byte, bits uint64) float64 {
-	switch info {
-	case cborDouble:
-		return math.Float64frombits(bits)
-	case cborSingle:
-		return float64(math.Float32frombits(uint32(bits)))
-	}
-	sign, exponent, fraction := 1-2*float64(bits>>15), int(bits>>10&31), float64(bits&1023)
-	switch exponent {
-	case 0:
-		return sign * math.Ldexp(fraction, -24)
-	case 31:
-		if fraction == 0 {
-			return math.Inf(int(sign))
-		}
-		return math.NaN()
-	default:
-		return sign * math.Ldexp(1024+fraction, exponent-25)
-	}
 }
 
 // Time implements Document. A whole number is milliseconds, as all SDKs send it; a fraction is
@@ -238,7 +193,7 @@ func float(info byte, bits uint64) float64 {
 func (d *cborDocument) Time() (int64, error) {
 	major, _ := d.major()
 	number, err := d.Number()
-	if err == nil && major != cborSimple {
+	if err == nil && major != cboritem.Simple {
 		number /= 1000
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"strconv"
 
+	"github.com/runnel-stream/runnel/internal/cboritem"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
@@ -110,12 +111,12 @@ func (r *reading) appendCBOR(call *wire.Call, children []byte) []byte {
 	if children != nil {
 		members++
 	}
-	dst := appendCBORHead(call.Room(size), cborMap, members)
+	dst := appendCBORHead(call.Room(size), cboritem.Map, members)
 	dst = appendCBORInt(appendCBORText(dst, "MillisBehindLatest"), r.behind)
 	if r.iterator != "" {
 		dst = appendCBORText(appendCBORText(dst, "NextShardIterator"), r.iterator)
 	}
-	dst = appendCBORHead(appendCBORText(dst, "Records"), cborArray, len(r.records))
+	dst = appendCBORHead(appendCBORText(dst, "Records"), cboritem.Array, len(r.records))
 	for i := range r.records {
 		dst = r.appendRecordCBOR(dst, &r.records[i])
 	}
@@ -131,13 +132,13 @@ func (r *reading) appendRecordCBOR(dst []byte, record *shardlog.Record) []byte {
 	if encrypted {
 		members++
 	}
-	dst = appendCBORHead(dst, cborMap, members)
+	dst = appendCBORHead(dst, cboritem.Map, members)
 	dst = appendCBORTime(appendCBORText(dst, "ApproximateArrivalTimestamp"), record.Arrival)
-	dst = appendCBORString(appendCBORText(dst, "Data"), cborBytes, record.Data)
+	dst = appendCBORString(appendCBORText(dst, "Data"), cboritem.Bytes, record.Data)
 	if encrypted {
 		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	dst = appendCBORText(appendCBORText(dst, "PartitionKey"), record.PartitionKey)
-	return appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText,
+	return appendCBORString(appendCBORText(dst, "SequenceNumber"), cboritem.Text,
 		numberOf(r.shard, record.Number).appendText(number[:0]))
 }

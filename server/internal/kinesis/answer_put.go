@@ -3,6 +3,7 @@ package kinesis
 import (
 	"strconv"
 
+	"github.com/runnel-stream/runnel/internal/cboritem"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
@@ -61,12 +62,12 @@ func (out *putRecordsOutput) appendCBOR(dst []byte, failed int, encrypted bool) 
 	if encrypted {
 		members++
 	}
-	dst = appendCBORHead(dst, cborMap, members)
+	dst = appendCBORHead(dst, cboritem.Map, members)
 	if encrypted {
 		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	dst = appendCBORInt(appendCBORText(dst, "FailedRecordCount"), int64(failed))
-	dst = appendCBORHead(appendCBORText(dst, "Records"), cborArray, len(out.results))
+	dst = appendCBORHead(appendCBORText(dst, "Records"), cboritem.Array, len(out.results))
 	for i := range out.results {
 		dst = out.results[i].appendCBOR(dst, false)
 	}
@@ -93,7 +94,7 @@ func (r *putResult) appendJSON(dst []byte, encrypted bool) []byte {
 
 func (r *putResult) appendCBOR(dst []byte, encrypted bool) []byte {
 	if r.code != "" {
-		dst = appendCBORHead(dst, cborMap, 2)
+		dst = appendCBORHead(dst, cboritem.Map, 2)
 		dst = appendCBORText(appendCBORText(dst, "ErrorCode"), r.code)
 		return appendCBORText(appendCBORText(dst, "ErrorMessage"), r.message)
 	}
@@ -101,13 +102,13 @@ func (r *putResult) appendCBOR(dst []byte, encrypted bool) []byte {
 	if encrypted {
 		members++
 	}
-	dst = appendCBORHead(dst, cborMap, members)
+	dst = appendCBORHead(dst, cboritem.Map, members)
 	if encrypted {
 		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	var text [64]byte
 	number := numberOf(r.shard, r.number).appendText(text[:0])
-	dst = appendCBORString(appendCBORText(dst, "SequenceNumber"), cborText, number)
-	return appendCBORString(appendCBORText(dst, "ShardId"), cborText,
+	dst = appendCBORString(appendCBORText(dst, "SequenceNumber"), cboritem.Text, number)
+	return appendCBORString(appendCBORText(dst, "ShardId"), cboritem.Text,
 		shardid.Append(text[:0], r.shard.Index))
 }

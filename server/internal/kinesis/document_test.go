@@ -16,14 +16,8 @@ import (
 	"github.com/fxamacker/cbor/v2"
 	"pgregory.net/rapid"
 
+	"github.com/runnel-stream/runnel/internal/cboritem"
 	"github.com/runnel-stream/runnel/internal/wire"
-)
-
-// Additional information of CBOR (RFC 8949, 3).
-const (
-	cborNull       = 22
-	cborIndefinite = 31
-	cborBreak      = 0xff
 )
 
 // A value is a document's value: nil, bool, float64, string, blob, moment, []any, or pairs, which
@@ -78,7 +72,7 @@ func appendValueJSON(dst []byte, value any) []byte {
 func appendValueCBOR(dst []byte, value any, open func() bool) []byte {
 	switch value := value.(type) {
 	case nil:
-		return append(dst, cborSimple<<5|cborNull)
+		return append(dst, cboritem.Simple<<5|cboritem.Null)
 	case float64:
 		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
 			return appendCBORInt(dst, int64(value))
@@ -86,19 +80,19 @@ func appendValueCBOR(dst []byte, value any, open func() bool) []byte {
 	case moment:
 		return appendCBORTime(dst, int64(value))
 	case string:
-		return appendPieces(dst, cborText, value, open)
+		return appendPieces(dst, cboritem.Text, value, open)
 	case blob:
-		return appendPieces(dst, cborBytes, string(value), open)
+		return appendPieces(dst, cboritem.Bytes, string(value), open)
 	case []any:
-		dst, end := appendOpen(dst, cborArray, len(value), open)
+		dst, end := appendOpen(dst, cboritem.Array, len(value), open)
 		for _, element := range value {
 			dst = appendValueCBOR(dst, element, open)
 		}
 		return append(dst, end...)
 	case pairs:
-		dst, end := appendOpen(dst, cborMap, len(value), open)
+		dst, end := appendOpen(dst, cboritem.Map, len(value), open)
 		for _, p := range value {
-			dst = appendPieces(dst, cborText, p.name, open)
+			dst = appendPieces(dst, cboritem.Text, p.name, open)
 			dst = appendValueCBOR(dst, p.value, open)
 		}
 		return append(dst, end...)
@@ -112,7 +106,7 @@ func appendValueCBOR(dst []byte, value any, open func() bool) []byte {
 
 func appendOpen(dst []byte, major byte, length int, open func() bool) (head, end []byte) {
 	if open() {
-		return append(dst, major<<5|cborIndefinite), []byte{cborBreak}
+		return append(dst, major<<5|cboritem.Indefinite), []byte{cboritem.Break}
 	}
 	return appendCBORHead(dst, major, length), nil
 }
@@ -122,11 +116,11 @@ func appendPieces(dst []byte, major byte, s string, open func() bool) []byte {
 	if !open() {
 		return appendCBORString(dst, major, s)
 	}
-	dst = append(dst, major<<5|cborIndefinite)
+	dst = append(dst, major<<5|cboritem.Indefinite)
 	for _, r := range strings.SplitAfter(s, "a") {
 		dst = appendCBORString(dst, major, r)
 	}
-	return append(dst, cborBreak)
+	return append(dst, cboritem.Break)
 }
 
 // anyValue draws a value of a shape, a value that breaks its constraints, or one of another type.

@@ -1,17 +1,9 @@
 package kinesis
 
-import "encoding/binary"
+import (
+	"encoding/binary"
 
-// The major types of CBOR (RFC 8949, 3.1).
-const (
-	cborUnsigned = iota
-	cborNegative
-	cborBytes
-	cborText
-	cborArray
-	cborMap
-	cborTag
-	cborSimple
+	"github.com/runnel-stream/runnel/internal/cboritem"
 )
 
 // appendCBORHead appends the head of an item: its major type and its value or length.
@@ -41,18 +33,18 @@ func appendCBORString[S []byte | string](dst []byte, major byte, s S) []byte {
 }
 
 func appendCBORText(dst []byte, text string) []byte {
-	return appendCBORString(dst, cborText, text)
+	return appendCBORString(dst, cboritem.Text, text)
 }
 
 func appendCBORInt(dst []byte, n int64) []byte {
 	if n < 0 {
-		return appendCBORHead64(dst, cborNegative, uint64(-1-n))
+		return appendCBORHead64(dst, cboritem.Negative, uint64(-1-n))
 	}
-	return appendCBORHead64(dst, cborUnsigned, uint64(n))
+	return appendCBORHead64(dst, cboritem.Unsigned, uint64(n))
 }
 
 // appendCBORTime appends a time in ms, as AWS does: tag 1 and a whole number (LocalStack's
 // tests, run against AWS).
 func appendCBORTime(dst []byte, ms int64) []byte {
-	return appendCBORInt(append(dst, cborTag<<5|1), ms)
+	return appendCBORInt(append(dst, cboritem.Tag<<5|1), ms)
 }
