@@ -45,6 +45,7 @@ var layers = [][]string{
 	},
 	{
 		".",
+		"internal/awscbor",
 		"internal/console",
 		"internal/dynamotable",
 		"internal/endpoint",

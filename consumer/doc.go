@@ -10,6 +10,12 @@
 // its parents' last record has been processed and their ends checkpointed, and no checkpoint passes
 // a record that has not been processed.
 //
+// # Calls
+//
+// GetRecords is called in CBOR, which costs a fraction of the CPU time of JSON, through the client
+// in Config.Kinesis with its own retries and middleware. A server that does not understand CBOR is
+// asked in JSON. AWS_CBOR_DISABLE=true in the environment turns CBOR off.
+//
 // # Aggregates and doubles
 //
 // A worker opens a Kinesis record that is an aggregate, in the format of the Kinesis Producer

@@ -27,7 +27,7 @@ func (r *run) pages(
 		origin = runnel.FromSequence(after.Sequence)
 	}
 	return pages.Config{
-		Kinesis: r.cfg.Kinesis, Stream: r.cfg.Stream, Shard: shard, From: origin, Limit: limit,
+		Kinesis: r.reads, Stream: r.cfg.Stream, Shard: shard, From: origin, Limit: limit,
 		CallTimeout: r.cfg.CallTimeout, Budget: r.budget(shard),
 		Pace:    pages.Pace{Tip: min(gather, r.cfg.PollInterval), Idle: r.cfg.PollInterval},
 		Backoff: retry.Backoff{Min: 50 * time.Millisecond, Max: longestBackoff},

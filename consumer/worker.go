@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/fanout"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/seam"
@@ -141,6 +142,7 @@ func (w *Worker) guard(
 type run struct {
 	cfg      Config
 	stopping <-chan struct{} // closed when the worker is to stop and hand over
+	reads    *awscbor.Client
 	shards   *shardmap.Map
 	sink     sink.Sink
 	table    *lease.Table
@@ -175,8 +177,8 @@ type run struct {
 func newRun(cfg Config, stopping <-chan struct{}) *run {
 	r := &run{
 		cfg: cfg, stopping: stopping, sink: cfg.Sink, buffer: buffer{limit: cfg.Buffer},
-		shards: shardmap.New(cfg.Kinesis, cfg.Stream),
-		held:   map[runnel.ShardID]*holding{}, ended: make(chan *holding),
+		reads: awscbor.New(cfg.Kinesis), shards: shardmap.New(cfg.Kinesis, cfg.Stream),
+		held: map[runnel.ShardID]*holding{}, ended: make(chan *holding),
 		final: make(chan error, 1), requests: make(chan func(context.Context)),
 		successors: successors{planned: make(chan struct{})},
 	}

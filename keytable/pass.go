@@ -67,7 +67,7 @@ func (w *waiting) onlyMarks(
 	ctx, cancel := w.table.call(ctx)
 	defer cancel()
 	cursor := pages.New(pages.Config{
-		Kinesis: w.move.Kinesis, Stream: w.move.Stream, Shard: l.Key, From: checkpoint(l),
+		Kinesis: w.reads, Stream: w.move.Stream, Shard: l.Key, From: checkpoint(l),
 		Limit: markRecords, Attempts: 1, // the next look is the next attempt
 	})
 	for range markPages {

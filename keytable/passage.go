@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/awserr"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
@@ -182,7 +183,7 @@ func (p *passage) pass(
 	names []string,
 ) error {
 	w := waiting{
-		table: p.table, move: p.move, left: marks,
+		table: p.table, move: p.move, reads: awscbor.New(p.move.Kinesis), left: marks,
 		before: map[runnel.ShardID]runnel.Position{},
 	}
 	for {
@@ -205,6 +206,7 @@ func (p *passage) pass(
 type waiting struct {
 	table  *Table
 	move   MoveConfig
+	reads  *awscbor.Client // by move.Kinesis
 	left   map[runnel.ShardID]runnel.SequenceNumber
 	before map[runnel.ShardID]runnel.Position // the checkpoints of the last look
 }

@@ -247,7 +247,7 @@ func (p *Producer) searchFrom(
 // search again.
 func (p *Producer) cursor(shard runnel.ShardID, from runnel.From) *pages.Cursor {
 	cfg := pages.Config{
-		Kinesis: p.cfg.Reader, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
+		Kinesis: p.reads, Shard: shard, From: from, CallTimeout: p.cfg.CallTimeout,
 		Pace: pages.Pace{Least: pageEvery, Idle: pageEvery}, Attempts: 1,
 	}
 	cfg.Stream = p.cfg.Stream

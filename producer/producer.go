@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 )
 
 // Producer puts records into one stream, in the order of their lanes. It is safe for concurrent
@@ -17,6 +18,7 @@ import (
 type Producer struct {
 	cfg   Config
 	clock *clock
+	reads *awscbor.Client // by cfg.Reader
 
 	// life is the context of the calls. end cancels it, with a cause.
 	life context.Context //nolint:containedctx // the producer's own life, ended by Close
@@ -73,6 +75,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 	p := &Producer{
 		cfg:         cfg,
 		clock:       newClock(),
+		reads:       awscbor.New(cfg.Reader),
 		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/internal/streamref"
@@ -91,7 +92,9 @@ func Observe(
 	if window.Parallel == 0 {
 		window.Parallel = 32
 	}
-	o := &observing{client: client, stream: stream, window: window, take: take}
+	o := &observing{
+		client: client, reads: awscbor.New(client), stream: stream, window: window, take: take,
+	}
 	filter := &types.ShardFilter{Type: types.ShardFilterTypeAtLatest}
 	o.seen.Took = window.For
 	if window.Last > 0 {
@@ -135,6 +138,7 @@ func (o *observing) since(ctx context.Context) error {
 // observing is the state of one call of Observe.
 type observing struct {
 	client Reader
+	reads  *awscbor.Client // by client
 	stream string
 	window Window
 	until  time.Time // the end of the observed time; only with Window.Last
@@ -178,7 +182,7 @@ func (o *observing) cursor(shard runnel.Shard) *pages.Cursor {
 		from = runnel.FromTime(o.until.Add(-o.window.Last))
 	}
 	return pages.New(pages.Config{
-		Kinesis: o.client, Stream: o.stream, Shard: shard.ID, From: from, CallTimeout: callTimeout,
+		Kinesis: o.reads, Stream: o.stream, Shard: shard.ID, From: from, CallTimeout: callTimeout,
 		Pace:     pages.Pace{Least: readSoon, Tip: readEvery, Idle: readEvery},
 		Attempts: attempts, Backoff: backoff,
 	})

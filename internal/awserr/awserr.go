@@ -110,6 +110,13 @@ func (s Service) Transient(err error) bool {
 // shard. The class Record has more codes, as ValidationException for a name with a space.
 func InvalidArgument(err error) bool { return Code(err) == CodeArgument }
 
+// Misread reports whether the API could not read a call's body, or does not know its operation. It
+// says so of a body whose type is unknown to it.
+func Misread(err error) bool {
+	code := Code(err)
+	return code == codeSerialization || code == CodeUnknownOperation
+}
+
 // Code returns the code of an answer; "" for an error without an answer.
 func Code(err error) string {
 	var answer smithy.APIError

@@ -20,6 +20,7 @@ const (
 
 const (
 	codeInvalidSignature = "InvalidSignatureException"
+	codeSerialization    = "SerializationException"
 	// codeConditionFailed is a reason for the end of a transaction: an item failed its condition.
 	codeConditionFailed = "ConditionalCheckFailed"
 )
@@ -96,6 +97,6 @@ var common = Service{
 	"OptInRequired": Caller, CodeUnknownOperation: Caller,
 	"DryRunOperationException": Caller,
 
-	CodeValidation: Record, "ValidationError": Record, "SerializationException": Record,
+	CodeValidation: Record, "ValidationError": Record, codeSerialization: Record,
 	"MalformedHttpRequestException": Record, "RequestEntityTooLargeException": Record,
 }

@@ -119,7 +119,8 @@ func TestErrors(t *testing.T) {
 		"1c": cboritem.ErrMalformed, "1f": cboritem.ErrMalformed, "ff": cboritem.ErrMalformed,
 		"df 00": cboritem.ErrMalformed, "7f 41 61 ff": cboritem.ErrMalformed,
 		"7f 7f ff ff": cboritem.ErrMalformed, "00 00": cboritem.ErrMalformed,
-		"81 ff": cboritem.ErrMalformed, "bf 01 ff": cboritem.ErrMalformed,
+		"7f 7f ff": cboritem.ErrMalformed,
+		"81 ff":    cboritem.ErrMalformed, "bf 01 ff": cboritem.ErrMalformed,
 		"f8 18":                         cboritem.ErrMalformed,
 		strings.Repeat("81", 31) + "00": nil,
 		strings.Repeat("81", 32) + "00": cboritem.ErrDeep,
@@ -129,6 +130,15 @@ func TestErrors(t *testing.T) {
 		s.Skip()
 		if err := s.End(); !errors.Is(err, want) {
 			t.Errorf("%.20s: %v, want %v", digits, err, want)
+		}
+	}
+	for _, digits := range []string{"9b ffffffffffffffff ff", "9b 8000000000000000 ff", "84 00 00 00"} {
+		s := scanner(t, digits)
+		for left := s.Array(); s.More(&left); {
+			s.Skip()
+		}
+		if err := s.End(); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%s: %v", digits, err)
 		}
 	}
 	for digits, read := range map[string]func(*cboritem.Scanner){

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -17,9 +18,10 @@ import (
 // run holds the state of one Run.
 type run struct {
 	cfg      Config
-	since    time.Time     // with Once: the stream's time at the start, or a little later
-	parallel chan struct{} // held by a reader that reads and handles a page
-	handling sync.Mutex    // Handle is called one at a time
+	reads    *awscbor.Client // by cfg.Kinesis
+	since    time.Time       // with Once: the stream's time at the start, or a little later
+	parallel chan struct{}   // held by a reader that reads and handles a page
+	handling sync.Mutex      // Handle is called one at a time
 	ended    chan outcome
 	horizon  atomic.Pointer[shardmap.Horizon] // as of the last look
 	identity *shardmap.Identity
@@ -65,7 +67,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	r := &run{
-		cfg: cfg.withDefaults(), ended: make(chan outcome),
+		cfg: cfg.withDefaults(), reads: awscbor.New(cfg.Kinesis), ended: make(chan outcome),
 		waiting: map[runnel.ShardID]*node{}, reading: map[runnel.ShardID]bool{},
 	}
 	r.parallel = make(chan struct{}, r.cfg.Parallel)

@@ -69,7 +69,7 @@ func (r *reader) begin(ctx context.Context) (some bool, err error) {
 		r.opener.Filter = r.filter
 	}
 	r.cursor = pages.New(pages.Config{
-		Kinesis: r.run.cfg.Kinesis, Stream: r.run.cfg.Stream, Shard: r.shard.ID, From: from,
+		Kinesis: r.run.reads, Stream: r.run.cfg.Stream, Shard: r.shard.ID, From: from,
 		CallTimeout: callTimeout, Backoff: backoff, OnFailure: r.trouble,
 		Pace:   pages.Pace{Least: r.run.cfg.Interval, Idle: r.run.cfg.IdleInterval},
 		Budget: pages.NewBudget(pages.LimitsOf(r.run.cfg.Kinesis, r.run.cfg.ReadRate)),

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 )
 
 // shelf is a shard with limits as AWS's: five calls and 2 MiB in any second, counted between two
@@ -82,7 +83,7 @@ func TestCursorKeepsToTheLimits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &shelf{size: size, left: 1 << 30, forever: true}
 				data := make([]byte, size)
-				cursor := New(Config{Kinesis: filled{s, data}, Stream: "s", Shard: "a"})
+				cursor := New(Config{Kinesis: awscbor.New(filled{s, data}), Stream: "s", Shard: "a"})
 				began, bytes := time.Now(), 0
 				for time.Since(began) < time.Minute {
 					page, err := cursor.Next(t.Context())
@@ -137,7 +138,7 @@ func TestCursorsShareABudget(t *testing.T) {
 		defer cancel()
 		read := func(pace Pace) func() {
 			cursor := New(Config{
-				Kinesis: s, Stream: "s", Shard: "a", Budget: budget, Pace: pace,
+				Kinesis: awscbor.New(s), Stream: "s", Shard: "a", Budget: budget, Pace: pace,
 			})
 			return func() {
 				for ctx.Err() == nil {

@@ -41,7 +41,7 @@ var _ Source = (*Cursor)(nil)
 // New makes a cursor. It makes no call yet.
 func New(cfg Config) *Cursor {
 	if cfg.Budget == nil {
-		cfg.Budget = NewBudget(LimitsOf(cfg.Kinesis, 0))
+		cfg.Budget = NewBudget(LimitsOf(cfg.Kinesis.API(), 0))
 	}
 	return &Cursor{
 		cfg: cfg, from: cfg.From, at: cfg.From.Sequence(), included: true,

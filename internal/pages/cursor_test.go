@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/retry"
 )
 
@@ -28,7 +29,7 @@ var (
 // cursor makes a cursor over the fake's shard.
 func (f *fake) cursor(from runnel.From, change ...func(*Config)) *Cursor {
 	cfg := Config{
-		Kinesis: f, Stream: "s", Shard: "a", From: from,
+		Kinesis: awscbor.New(f), Stream: "s", Shard: "a", From: from,
 		Backoff: retry.Backoff{Min: 100 * time.Millisecond, Max: time.Second},
 	}
 	for _, c := range change {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/retry"
 )
 
@@ -236,7 +237,7 @@ func (c *fakeConsumer) GetRecords(
 // config returns the configuration of a source over the fake's shard.
 func (c *fakeConsumer) config(from runnel.From) Config {
 	return Config{
-		Kinesis: c, Stream: "s", Shard: "a", From: from, Of: c.fake, Gaps: true, Persist: true,
+		Kinesis: awscbor.New(c), Stream: "s", Shard: "a", From: from, Of: c.fake, Gaps: true, Persist: true,
 		Pace:      Pace{Idle: 250 * time.Millisecond},
 		Backoff:   retry.Backoff{Min: 100 * time.Millisecond, Max: time.Second},
 		OnFailure: func(err error, _ int) { c.failed = append(c.failed, err) },

@@ -11,10 +11,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 )
@@ -49,13 +49,8 @@ type Page struct {
 	Complete time.Time
 }
 
-// KinesisAPI is the part of the AWS SDK's Kinesis client that a Cursor uses.
-type KinesisAPI interface {
-	GetShardIterator(context.Context, *kinesis.GetShardIteratorInput,
-		...func(*kinesis.Options)) (*kinesis.GetShardIteratorOutput, error)
-	GetRecords(context.Context, *kinesis.GetRecordsInput, ...func(*kinesis.Options)) (
-		*kinesis.GetRecordsOutput, error)
-}
+// KinesisAPI is the part of the AWS SDK's Kinesis client that a Cursor uses, by an awscbor.Client.
+type KinesisAPI = awscbor.API
 
 // Stream is the knowledge of a stream that its cursors share. Its methods are called by the
 // goroutines of all of them.
@@ -74,7 +69,9 @@ type Stream interface {
 // Config configures a Cursor. Kinesis, Shard and Stream are required; every other field's zero
 // value is its default.
 type Config struct {
-	Kinesis KinesisAPI
+	// Kinesis reads the shard. Cursors of one stream share it, since it learns whether the server
+	// speaks CBOR.
+	Kinesis *awscbor.Client
 	Stream  string // its name or ARN
 	Shard   runnel.ShardID
 	// From is where the reading begins.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
+	"github.com/runnel-stream/runnel/internal/awscbor"
 	"github.com/runnel-stream/runnel/internal/pages"
 	"github.com/runnel-stream/runnel/internal/retry"
 )
@@ -52,12 +53,13 @@ const parallel = 16
 func Find(
 	ctx context.Context, of Stream, to runnel.From, shards []runnel.Shard,
 ) ([]Goal, error) {
+	reads := awscbor.New(of.Kinesis)
 	goals := make([]Goal, len(shards))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(parallel)
 	for i, s := range shards {
 		group.Go(func() (err error) {
-			f := finder{of: of, shard: s, to: to}
+			f := finder{of: of, reads: reads, shard: s, to: to}
 			goals[i], err = f.find(ctx)
 			return err
 		})
@@ -67,6 +69,7 @@ func Find(
 
 type finder struct {
 	of    Stream
+	reads *awscbor.Client // by of.Kinesis
 	shard runnel.Shard
 	to    runnel.From
 }
@@ -195,7 +198,7 @@ func (f *finder) read(
 	ctx context.Context, from runnel.From, limit int, take func(*types.Record) bool,
 ) error {
 	source := pages.New(pages.Config{
-		Kinesis: f.of.Kinesis, Stream: f.of.Name, Shard: f.shard.ID, From: from, Limit: limit,
+		Kinesis: f.reads, Stream: f.of.Name, Shard: f.shard.ID, From: from, Limit: limit,
 		Attempts: 20, Pace: pages.Pace{Least: 200 * time.Millisecond},
 		Backoff: retry.Backoff{Min: 50 * time.Millisecond, Max: 2 * time.Second},
 	})
