@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
+	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -47,6 +49,52 @@ func BenchmarkOnce(b *testing.B) {
 		}
 		readOnce(b, server, units*perUnit, size)
 	})
+}
+
+// BenchmarkForms reads 100,000 user records of 100 bytes and of as many keys, in aggregates of one
+// shard, by each handler form.
+func BenchmarkForms(b *testing.B) {
+	server := runneltest.NewServer(b, runneltest.WithStream("orders", 1))
+	const packs, perPack, size = 200, 500, 100
+	data := []string{string(make([]byte, size))}
+	for i := 0; i < packs; i += 20 {
+		var keys, packed []string
+		for n := i; n < i+20; n++ {
+			parts := make([]part, perPack)
+			for k := range parts {
+				parts[k] = part{key: fmt.Sprint(n, "-", k), data: data}
+			}
+			keys, packed = append(keys, "key"), append(packed, pack(0, parts...))
+		}
+		putAll(b, server, keys, packed)
+	}
+	var nothing each = func(context.Context, *runnel.Record) error { return nil }
+	for name, into := range map[string]func(*consumer.Config){
+		"Handler": nothing.asHandler, "Processor": nothing.asProcessor,
+		"Record": nothing.asRecord(1), "Record of 50": nothing.asRecord(50),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var app int
+			for b.Loop() {
+				app++
+				c := consumer.Config{
+					Stream: "orders", App: fmt.Sprint(name, app), Once: true,
+					Kinesis: server.Kinesis(), DynamoDB: server.DynamoDB(),
+				}
+				c.App = strings.ReplaceAll(c.App, " ", "-")
+				into(&c)
+				w, err := consumer.New(c)
+				if err == nil {
+					err = w.Run(b.Context())
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.N)*packs*perPack/b.Elapsed().Seconds(), "records/s")
+		})
+	}
 }
 
 func putAll(b *testing.B, server *runneltest.Server, keys, data []string) {

@@ -148,7 +148,8 @@ type Config struct {
 	// Logger logs failures that are tried again, for each shard at most once every 10 s. Default
 	// slog.Default().
 	Logger *slog.Logger
-	// OnEvent is called for every event, by several goroutines at once. It must be quick.
+	// OnEvent is called for every event, by several goroutines at once. It must be quick. It may
+	// call Worker.Pause and Worker.Resume, but must not wait for Seek or Release.
 	OnEvent func(Event)
 }
 

@@ -362,6 +362,58 @@ func TestSeekWhileRebuilding(t *testing.T) {
 	})
 }
 
+// After a seek the units behind the position come again, each once: the filter of the former reading
+// is void.
+func TestSeekVoidsTheFilter(t *testing.T) {
+	onEachForm(t, 1, func(f *fleet, form form) {
+		for i := range 10 {
+			u := unit(1, uint64(i+1), "a", fmt.Sprint(i, "a"), fmt.Sprint(i, "b"))
+			f.stream.put(u, "a", "a") // the second one is a double
+		}
+		tally := newTally(f)
+		w := f.start("w1", form.into(tally.handle))
+		tally.awaitCount(failover, 20)
+		<-time.After(failover)
+		shard := f.stream.shards[0].id
+		if err := w.Seek(f.Context(), shard, runnel.Start()); err != nil {
+			f.Fatal(err)
+		}
+		<-time.After(failover)
+		tally.wantCount(20, 20)
+		to := f.stream.position(0, 8) // in the fifth unit
+		if err := w.Seek(f.Context(), shard, to); err != nil {
+			f.Fatal(err)
+		}
+		<-time.After(failover)
+		tally.wantCount(20, 20+11)
+	})
+}
+
+// A handler may seek with its own context, which the seek ends.
+func TestSeekWithTheHandlersContext(t *testing.T) {
+	onEachForm(t, 1, func(f *fleet, form form) {
+		var w *member
+		var result atomic.Pointer[error]
+		tally := newTally(f)
+		w = f.start("w1", form.into(func(ctx context.Context, r *runnel.Record) error {
+			tally.note(r)
+			if string(r.Data) == "back" && result.Load() == nil {
+				err := w.Seek(ctx, r.ShardID, runnel.Start())
+				result.Store(&err)
+			}
+			return nil
+		}))
+		f.await(failover, "the lease", func() bool { return f.loads()["w1"] == 1 })
+		f.stream.put("x", "a", "b")
+		f.stream.put("back", "c")
+		<-time.After(failover)
+		if err := result.Load(); err == nil || *err != nil {
+			f.Errorf("it returned %v", *err)
+		}
+		tally.wantCount(3, 3)
+	})
+}
+
 // Release passes a shard on, and the plan leaves it there. It says so if no worker can have it.
 func TestRelease(t *testing.T) {
 	onEachForm(t, 4, func(f *fleet, form form) {
@@ -401,8 +453,43 @@ func TestRelease(t *testing.T) {
 		if !moved() {
 			f.Error("it came back")
 		}
+		for _, l := range f.leases() {
+			if l.Key == mine[0] && l.Pin != "w3" {
+				f.Errorf("the row says that %q should keep it", l.Pin)
+			}
+		}
 		tally.wantCount(1, 0)
 		f.wentQuietly()
+	})
+}
+
+// Release passes nothing to a Java worker, which would not notice it.
+func TestReleaseBesideJava(t *testing.T) {
+	bubble(t, 2, func(f *fleet) {
+		java := f.javaRow(f.stream.shards[1], "TRIM_HORIZON")
+		java["leaseOwner"] = text("java")
+		f.putRow(java)
+		w := f.start("w1", each(newTally(f).handle).asHandler)
+		stop := make(chan struct{})
+		f.group.Go(func() {
+			for i := int64(1); ; i++ {
+				select {
+				case <-stop:
+					return
+				case <-time.After(time.Second):
+					f.edit(f.stream.shards[1].id, "SET #a = :a", "leaseCounter", number(i))
+				}
+			}
+		})
+		<-time.After(3 * failover)
+		if got := f.loads(); got["w1"] != 1 || got["java"] != 1 {
+			t.Errorf("%v", got)
+		}
+		err := w.Release(f.Context(), f.stream.shards[0].id)
+		if !errors.Is(err, consumer.ErrNoRoom) {
+			t.Errorf("got %v", err)
+		}
+		close(stop)
 	})
 }
 

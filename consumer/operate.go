@@ -20,6 +20,7 @@ var (
 	// ErrNoRoom is returned by Worker.Release if no other worker can take the lease.
 	ErrNoRoom = errors.New("no other worker lives that has room for the lease")
 
+	errOvertaken  = errors.New("another seek came behind it, or the lease is no longer held")
 	errHandedOver = fmt.Errorf("the shard has ended or is being handed over: %w", ErrNotHeld)
 )
 
@@ -90,7 +91,7 @@ func (w *Worker) Resume(shards ...runnel.ShardID) { w.each(shards, (*control).re
 // the position of a record, or runnel.Start for the oldest one. The handler's context ends with its
 // running call; the call's result does not count, nor does what the worker knew of units before.
 // When Seek returns nil, the lease row has the position. It does not wait for the handler, so a
-// handler may call it.
+// handler may call it, with its own context, too. Config.OnEvent must not.
 //
 // It returns ErrNotHeld for a shard that the worker does not hold, and an error for another shard's
 // position, or with a Sink, which keeps the position itself.
@@ -125,13 +126,20 @@ func (w *Worker) seek(ctx context.Context, shard runnel.ShardID, to runnel.Posit
 	if err != nil {
 		return err
 	}
-	return h.keeper.sought(ctx, asked)
+	err = h.keeper.sought(ctx, asked)
+	if errors.Is(err, errSought) { // ctx is that of a handler of this shard
+		err = h.keeper.sought(context.WithoutCancel(ctx), asked)
+	}
+	if errors.Is(err, errVoid) {
+		err = errOvertaken
+	}
+	return err
 }
 
 // Release passes the lease of a shard to another worker of the fleet, the one with the fewest, and
 // the plan leaves it there. It returns ErrNotHeld for a shard that the worker does not hold, and
 // ErrNoRoom if there is no worker for it. When it returns nil, the shard's handler finishes the
-// work in hand; Release does not wait for that, so a handler may call it.
+// work in hand; Release does not wait for that, so a handler may call it. Config.OnEvent must not.
 func (w *Worker) Release(ctx context.Context, shard runnel.ShardID) error {
 	h, err := w.holding(shard)
 	if err != nil {

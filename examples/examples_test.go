@@ -17,7 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/runneltest"
 )
 
-// TestPrograms builds both programs and runs one after the other against a server.
+// TestPrograms builds the programs and runs one after the other against a server.
 func TestPrograms(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 2))
 	bin := t.TempDir()
@@ -40,6 +40,27 @@ func TestPrograms(t *testing.T) {
 	const want = "order-17 created\norder-17 paid\norder-17 shipped\n"
 	if got := run("consume", "-once"); got != want {
 		t.Errorf("consume printed %q, want %q", got, want)
+	}
+	if got := run("records", "-once"); got != want {
+		t.Errorf("records printed %q, want %q", got, want)
+	}
+	dir := t.TempDir()
+	run("processor", "-once", "-dir", dir)
+	run("processor", "-once", "-dir", dir) // goes on behind the last checkpoint
+	files, err := filepath.Glob(filepath.Join(dir, "shardId-*"))
+	if err != nil || len(files) != 2 {
+		t.Fatalf("processor wrote %s: %v", files, err)
+	}
+	var got string
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got += string(text)
+	}
+	if got != want {
+		t.Errorf("processor wrote %q, want %q", got, want)
 	}
 }
 
