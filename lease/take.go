@@ -88,11 +88,9 @@ func (o owner) set(row Lease, u *update) {
 	} else {
 		u.remove(attrStatic)
 	}
-	switch {
-	case o.hold == "":
-	case row.Sink:
+	if row.Sink {
 		u.set(attrSink, num(1))
-	default:
+	} else {
 		u.remove(attrSink)
 	}
 	u.remove(attrCheckpointOwn, attrAsk)

@@ -22,7 +22,8 @@ func listLeasesCommand(con *console.Console) *cobra.Command {
 		Long: `List the leases: their owners, positions, and how far behind the owners are.
 
 BEHIND and RATE are as the owner measured them at its last write, AGE ago by its clock and this
-one's. They are known of runnel's workers alone. The stream is not read.`,
+one's. They are known of runnel's workers alone. PAUSED shards wait for runnel leases resume. The
+stream is not read.`,
 		Example: "  runnel leases list --local --app printers",
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -45,7 +46,9 @@ func runListLeases(ctx context.Context, con *console.Console, f *leaseFlags) err
 	out := rows.New(con.Out, con.JSON())
 	out.Align()
 	if !con.JSON() {
-		header := rows.Line{"SHARD", "OWNER", "LANGUAGE", "POSITION", "BEHIND", "RATE", "AGE"}
+		header := rows.Line{
+			"SHARD", "OWNER", "LANGUAGE", "POSITION", "BEHIND", "RATE", "AGE", "PAUSED",
+		}
 		if err := out.Row(header); err != nil {
 			return err
 		}
@@ -72,6 +75,7 @@ type leaseRow struct {
 	Language string `json:"language,omitempty"`
 	Position string `json:"position"`
 	Children int    `json:"children,omitempty"`
+	Paused   bool   `json:"paused,omitempty"`
 	// Behind, Rate and Age are known of workers of this package alone.
 	Behind *float64 `json:"behindSeconds,omitempty"`
 	Rate   *float64 `json:"kilobytesPerSecond,omitempty"`
@@ -81,7 +85,7 @@ type leaseRow struct {
 func newLeaseRow(l lease.Lease, now time.Time) leaseRow {
 	row := leaseRow{
 		Shard: string(l.Key), Owner: l.Owner, Language: languageOf(l),
-		Position: positionOf(l), Children: len(l.Children),
+		Position: positionOf(l), Children: len(l.Children), Paused: l.Paused,
 	}
 	if l.Owned() && !l.Stats.At.IsZero() {
 		behind, rate := l.Stats.Behind.Seconds(), float64(l.Stats.Rate)/1024
@@ -118,11 +122,14 @@ func positionOf(l lease.Lease) string {
 
 // Cells implements rows.Row.
 func (r leaseRow) Cells() []string {
-	cells := []string{r.Shard, dash(r.Owner), dash(r.Language), r.Position, "-", "-", "-"}
+	cells := []string{r.Shard, dash(r.Owner), dash(r.Language), r.Position, "-", "-", "-", "-"}
 	if r.Age != nil {
 		cells[4] = seconds(*r.Behind)
 		cells[5] = fmt.Sprintf("%.1f KB/s", *r.Rate)
 		cells[6] = seconds(*r.Age)
+	}
+	if r.Paused {
+		cells[7] = "yes"
 	}
 	return cells
 }

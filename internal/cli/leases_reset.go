@@ -46,9 +46,9 @@ workers that start next deliver exactly those that arrived at the time or later.
 the changes, and makes them with --yes, or with the application's name typed on a terminal.
 
 The workers must have stopped: as long as one holds a lease, the command refuses and names it. It
-waits for the failover time to find out. After an interruption, also by kill -9, run it again before
-the workers start. Some sinks keep the position with the records, as the archive does: their
-applications cannot be reset here.`,
+waits for the failover time to find out. Beside runnel's workers, runnel leases seek does the same.
+After an interruption, also by kill -9, run it again before the workers start. Some sinks keep the
+position with the records, as the archive does: their applications cannot be reset here.`,
 		Example: `  runnel leases reset --to oldest --local --app printers
   runnel leases reset --to 2026-11-25T09:00:00Z --local --app printers --yes`,
 		Args: usage.NoArgs,
@@ -57,6 +57,11 @@ applications cannot be reset here.`,
 		},
 	}
 	f.addFlags(command)
+	return command
+}
+
+func (f *resetFlags) addFlags(command *cobra.Command) {
+	f.leaseFlags.addFlags(command)
 	flags := command.Flags()
 	flags.StringVar(&f.to, "to", "", "oldest, latest, or a time as 2026-11-25T09:00:00Z")
 	usage.StreamVar(flags, &f.stream, "stream",
@@ -64,7 +69,6 @@ applications cannot be reset here.`,
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"the fleet's failover time; a worker without a write in this time is gone")
 	flags.BoolVar(&f.yes, "yes", false, "do it")
-	return command
 }
 
 func (f *resetFlags) check() (to runnel.From, err error) {
@@ -95,14 +99,11 @@ func runReset(ctx context.Context, con *console.Console, f *resetFlags) error {
 			return err
 		}
 	}
-	if to.Time().After(r.now) {
-		return exit.Usage("--to %s: it has not come yet, at the stream it is %s; want a time that "+
-			"has passed, or latest", f.to, r.now.UTC().Format(time.RFC3339))
-	}
-	changes, err := r.plan(ctx, to)
+	goals, leases, err := r.find(ctx, to)
 	if err != nil {
 		return err
 	}
+	changes := rewind.Plan(goals, leases)
 	if err := printChanges(con, changes); err != nil {
 		return err
 	}
@@ -206,42 +207,46 @@ func shardsText(ids []runnel.ShardID) string {
 	return text
 }
 
-// plan finds the changes.
-func (r *resetting) plan(ctx context.Context, to runnel.From) ([]rewind.Change, error) {
+// find finds the places of the shards, and reads the leases.
+func (r *resetting) find(
+	ctx context.Context, to runnel.From,
+) ([]rewind.Goal, []lease.Lease, error) {
+	if to.Time().After(r.now) {
+		return nil, nil, exit.Usage("--to %s: it has not come yet, at the stream it is %s; want a "+
+			"time that has passed, or latest", to, r.now.UTC().Format(time.RFC3339))
+	}
 	leases, skipped, err := r.table.List(ctx)
 	if err != nil {
-		return nil, exit.Outside(fmt.Errorf("list the leases: %w", err))
+		return nil, nil, exit.Outside(fmt.Errorf("list the leases: %w", err))
 	}
 	if len(skipped) > 0 {
-		return nil, exit.Usage("a row cannot be read: %s; delete it or mend it first", skipped[0])
+		return nil, nil, exit.Usage("a row cannot be read: %s; delete it or mend it first",
+			skipped[0])
 	}
 	if len(leases) == 0 {
-		return nil, exit.Usage("the table %s has no lease: no worker has begun; give the first "+
+		return nil, nil, exit.Usage("the table %s has no lease: no worker has begun; give the first "+
 			"one --from", r.table.Name())
 	}
-	i := slices.IndexFunc(leases, func(l lease.Lease) bool { return l.Token != "" })
-	if i >= 0 {
-		return nil, exit.Usage("shard %s: the application's sink keeps the position with its "+
-			"records (runnelToken), and would go on there; reset the sink: an archive, for "+
-			"example, begins again in an empty folder with another --app", leases[i].Key)
+	if err := rewind.Refuse(leases); err != nil {
+		return nil, nil, exit.Usage("%w", err)
 	}
 	name := r.table.Stream().Name
 	shards, err := shardmap.List(ctx, r.client, r.stream, nil)
 	if err != nil {
-		return nil, exit.Outside(endpoint.Hint(fmt.Errorf("list the shards: %w", err), name))
+		return nil, nil, exit.Outside(endpoint.Hint(fmt.Errorf("list the shards: %w", err), name))
 	}
 	if err := r.table.Fits(leases, shards); err != nil {
-		return nil, workerError("compare the leases with the stream", name, err)
+		return nil, nil, workerError("compare the leases with the stream", name, err)
 	}
 	goals, err := rewind.Find(ctx, rewind.Stream{Kinesis: r.client, Name: r.stream, Now: r.now},
 		to, shards)
 	switch {
 	case ctx.Err() != nil:
-		return nil, exit.Interrupted("interrupted: nothing was changed")
+		return nil, nil, exit.Interrupted("interrupted: nothing was changed")
 	case err != nil:
-		return nil, exit.Outside(endpoint.Hint(err, name))
+		return nil, nil, exit.Outside(endpoint.Hint(err, name))
 	}
-	return rewind.Plan(goals, leases), nil
+	return goals, leases, nil
 }
 
 func (r *resetting) apply(

@@ -301,6 +301,15 @@ func TestResetIsCutOff(t *testing.T) {
 	})
 }
 
+func (c *cutOff) DeleteItem(
+	ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.DeleteItemOutput, error) {
+	if err := c.write(); err != nil {
+		return nil, err
+	}
+	return c.DynamoDBAPI.DeleteItem(ctx, in, o...)
+}
+
 var errCutOff = errors.New("killed")
 
 // cutOff fails all writes but the first ones.

@@ -74,6 +74,9 @@ func (s Seek) Run(ctx context.Context) (leases int, begun bool, err error) {
 			err = r.holdMore(limited, changes)
 		}
 		if err == nil {
+			err = limited.Err()
+		}
+		if err == nil {
 			begun = true
 			err = r.write(context.WithoutCancel(ctx), changes)
 		}

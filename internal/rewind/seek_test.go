@@ -13,8 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
@@ -145,17 +147,26 @@ func (c *crew) wantLife(life int, to runnel.From, when string) {
 	if !slices.Equal(got, want) {
 		c.Errorf("%s, from %s: got %d records %v, want %d %v", when, to, len(got), got, len(want), want)
 	}
+	c.wantOrder(life, when)
+}
+
+// wantOrder checks that a life has the records of each shard in their order, and those of a shard
+// before those of all its descendants.
+func (c *crew) wantOrder(life int, when string) {
+	c.Helper()
 	number := map[string]int{}
 	for n, data := range c.put {
 		number[data] = n
 	}
+	above := map[runnel.ShardID][]runnel.ShardID{} // all ancestors
+	for _, s := range c.shards() {
+		for _, parent := range s.Parents {
+			above[s.ID] = append(append(above[s.ID], parent), above[parent]...)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	last, open := map[runnel.ShardID]int{}, map[runnel.ShardID][]runnel.ShardID{}
-	for _, s := range c.shards() {
-		open[s.ID] = s.Parents
-	}
-	begun := map[runnel.ShardID]bool{}
+	last := map[runnel.ShardID]int{}
 	for _, d := range c.got {
 		if d.life != life {
 			continue
@@ -163,10 +174,10 @@ func (c *crew) wantLife(life int, to runnel.From, when string) {
 		if before, there := last[d.shard]; there && number[d.data] < before {
 			c.Errorf("%s: %s came after a later one of %s", when, d.data, d.shard)
 		}
-		last[d.shard], begun[d.shard] = number[d.data], true
-		for child, parents := range open {
-			if begun[child] && slices.Contains(parents, d.shard) {
-				c.Errorf("%s: %s of %s came after a record of its child %s", when, d.data, d.shard, child)
+		last[d.shard] = number[d.data]
+		for begun := range last {
+			if slices.Contains(above[begun], d.shard) {
+				c.Errorf("%s: %s of %s came after a record of %s", when, d.data, d.shard, begun)
 			}
 		}
 	}
@@ -287,11 +298,12 @@ func TestSeekIsKilled(t *testing.T) {
 		defer stop2()
 		c.wantLife(0, runnel.FromOldest(), "at first")
 		random := rand.New(rand.NewPCG(1, 1))
-		to := runnel.FromTime(c.at[len(c.at)/3])
+		to := runnel.FromTime(c.at[len(c.at)/8]) // before the split
 		kills, partly := 0, 0
 		for n := 0; ; n++ {
 			cut := &cutOff{DynamoDBAPI: c.server.DynamoDB(), left: n}
-			_, begun, err := c.seek(cut, to).Run(c.Context())
+			seek := c.seek(cut, to)
+			_, begun, err := seek.Run(c.Context())
 			if err == nil {
 				break
 			}
@@ -302,11 +314,13 @@ func TestSeekIsKilled(t *testing.T) {
 			if kills++; begun {
 				partly++
 			}
-			if n%2 == 0 { // the leases of the dead one expire, and the workers go on
-				<-time.After(4 * failover)
-				c.some(random, 2)
-				c.await(3*failover, fmt.Sprintf("all records, after a kill after %d writes", n), c.hasAll)
-			}
+			c.wantEndsAbove(n, seek.Goals)
+			// The leases of the dead one expire, and the workers go on.
+			c.some(random, 6)
+			<-time.After(4 * failover)
+			after := fmt.Sprintf("a kill after %d writes", n)
+			c.await(3*failover, after, c.hasAll)
+			c.wantOrder(c.life, after)
 			if _, _, err := c.seek(c.server.DynamoDB(), to).Run(c.Context()); err != nil {
 				c.dump()
 				c.Fatalf("after a kill after %d writes: %v", n, err)
@@ -317,6 +331,160 @@ func TestSeekIsKilled(t *testing.T) {
 			c.Errorf("%d kills, %d of them after a position was written", kills, partly)
 		}
 	})
+}
+
+// A seek forward that is killed before the first position is written leaves no new row that would
+// skip a record.
+func TestSeekIsKilledBeforeThePositions(t *testing.T) {
+	for n, begun := 0, false; !begun; n++ {
+		sail(t, 0, func(c *crew) {
+			table := c.young()
+			cut := &cutOff{DynamoDBAPI: c.server.DynamoDB(), left: n}
+			var err error
+			_, begun, err = c.seek(cut, c.forward()).Run(c.Context())
+			if !errors.Is(err, errCutOff) {
+				c.Fatalf("killed after %d writes: %v", n, err)
+			}
+			leases, _, err := table.List(c.Context())
+			if err != nil || begun && len(leases) != 3 {
+				c.Errorf("%d rows, %v: the test needs a new one", len(leases), err)
+			}
+			c.wantFrom(runnel.FromOldest(), fmt.Sprintf("killed after %d writes", n))
+		})
+	}
+}
+
+// forward is a time in the last shard, whose row is new then.
+func (c *crew) forward() runnel.From { return runnel.FromTime(c.at[len(c.at)*9/10]) }
+
+// An interrupt before the first position is written removes the new rows.
+func TestSeekIsInterrupted(t *testing.T) {
+	sail(t, 0, func(c *crew) {
+		table := c.young()
+		ctx, cancel := context.WithCancel(c.Context())
+		_, begun, err := c.seek(&atPut{c.server.DynamoDB(), cancel}, c.forward()).Run(ctx)
+		if !errors.Is(err, context.Canceled) || begun {
+			c.Errorf("interrupted: %v, %v", begun, err)
+		}
+		leases, _, err := table.List(c.Context())
+		if err != nil || len(leases) != 2 || leases[0].Owner+leases[1].Owner != "" {
+			c.Errorf("after an interrupt: %+v, %v", leases, err)
+		}
+	})
+}
+
+// A worker that was paused makes the row of a child when all leases are held. The seek finds and sets
+// it, too.
+func TestSeekFindsALateRow(t *testing.T) {
+	sail(t, 0, func(c *crew) {
+		table := c.young()
+		seek := c.seek(c.server.DynamoDB(), runnel.FromOldest())
+		seek.Shards = func(ctx context.Context) ([]runnel.Shard, error) {
+			all := c.shards()
+			late := lease.NewLease(all[2], runnel.FromOldest())
+			late.Owner, late.Checkpoint = "paused", runnel.Position{Sequence: all[2].Last}
+			_, _, err := table.Create(ctx, late)
+			return all, err
+		}
+		if _, _, err := seek.Run(c.Context()); err != nil {
+			c.Fatal(err)
+		}
+		c.wantFrom(runnel.FromOldest(), "beside a late row")
+	})
+}
+
+// atPut calls a function when a row is put.
+type atPut struct {
+	lease.DynamoDBAPI
+	do func()
+}
+
+func (a *atPut) PutItem(
+	ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options),
+) (*dynamodb.PutItemOutput, error) {
+	defer a.do()
+	return a.DynamoDBAPI.PutItem(ctx, in, o...)
+}
+
+// young makes the table of an application that has begun and processed nothing.
+func (c *crew) young() *lease.Table {
+	c.Helper()
+	described, err := c.server.Kinesis().DescribeStreamSummary(c.Context(),
+		&kinesis.DescribeStreamSummaryInput{StreamName: aws.String("orders")})
+	if err != nil {
+		c.Fatal(err)
+	}
+	table, err := lease.New(lease.Config{
+		DynamoDB: c.server.DynamoDB(), Table: app, Stream: lease.Stream{
+			Name: "orders", Created: *described.StreamDescriptionSummary.StreamCreationTimestamp,
+		},
+	})
+	if err == nil {
+		err = table.Ensure(c.Context())
+	}
+	if err != nil {
+		c.Fatal(err)
+	}
+	origin := runnel.FromOldest()
+	for _, s := range c.shards()[:2] {
+		l := lease.NewLease(s, origin)
+		l.Origin = &origin
+		if _, _, err := table.Create(c.Context(), l); err != nil {
+			c.Fatal(err)
+		}
+	}
+	return table
+}
+
+// The leases are held for as long as it takes, and no worker reads meanwhile.
+func TestSeekHoldsTheLeases(t *testing.T) {
+	sail(t, 23, func(c *crew) {
+		stop1, _ := c.start("w1")
+		stop2, _ := c.start("w2")
+		defer stop1()
+		defer stop2()
+		c.wantLife(0, runnel.FromOldest(), "at first")
+		seek := c.seek(c.server.DynamoDB(), runnel.FromOldest())
+		times := 0
+		seek.OnHeld = func(leases int) {
+			c.some(rand.New(rand.NewPCG(1, 1)), 5)
+			before := len(c.got)
+			<-time.After(2 * failover)
+			if len(c.got) != before || leases != 2 {
+				c.Errorf("%d records were delivered, beside %d leases", len(c.got)-before, leases)
+			}
+			c.life, times = c.life+1, times+1
+		}
+		if _, _, err := seek.Run(c.Context()); err != nil || times != 1 {
+			c.Fatalf("held %d times: %v", times, err)
+		}
+		c.wantLife(1, runnel.FromOldest(), "after a long hold")
+	})
+}
+
+// wantEndsAbove checks that no shard counts as read whose ancestor is to be read: the workers would
+// go on behind it beside that ancestor. A shard without a record from the time on is left out.
+func (c *crew) wantEndsAbove(writes int, goals []rewind.Goal) {
+	c.Helper()
+	over := map[runnel.ShardID]bool{}
+	for _, g := range goals {
+		over[g.Shard.ID] = g.At == runnel.End()
+	}
+	table, _ := c.table(c.server.DynamoDB())
+	leases, _, err := table.List(c.Context())
+	if err != nil {
+		c.Fatal(err)
+	}
+	rows := lease.ByKey(leases)
+	for _, l := range leases {
+		for _, parent := range l.Parents {
+			p, there := rows[parent]
+			if there && l.Ended() && !over[l.Key] && !p.Ended() {
+				c.Errorf("after a kill after %d writes: %s has ended, and its parent %s has not", writes,
+					l.Key, parent)
+			}
+		}
+	}
 }
 
 // hasAll reports whether every record was delivered at some time.

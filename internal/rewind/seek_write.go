@@ -27,18 +27,24 @@ func (r *seeker) plan(ctx context.Context, leases []lease.Lease) ([]Change, erro
 		goals[i] = found[s.ID]
 		goals[i].Shard = s
 	}
-	changes := Plan(goals, leases)
-	if r.Latest {
-		changes = slices.DeleteFunc(changes, func(c Change) bool {
-			return !c.Create && !c.Lease.Processed().Less(c.At)
-		})
-	}
+	changes := r.Changes(goals, leases)
 	r.parents = lineage{}
 	for _, s := range shards {
 		r.parents[s.ID] = s.Parents
 	}
 	r.soften(changes, leases)
 	return changes, nil
+}
+
+// Changes returns the changes that set the leases to the goals, as of now.
+func (s Seek) Changes(goals []Goal, leases []lease.Lease) []Change {
+	changes := Plan(goals, leases)
+	if s.Latest {
+		changes = slices.DeleteFunc(changes, func(c Change) bool {
+			return !c.Create && !c.Lease.Processed().Less(c.At)
+		})
+	}
+	return changes
 }
 
 // soften makes the leases to create begin where the workers would begin, if they would come to
