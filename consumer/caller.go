@@ -34,9 +34,9 @@ func (c caller) call(ctx context.Context, do func(context.Context) error) (failu
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	over := c.of.calls.begin()
+	id := c.of.calls.begin()
 	failure = guarded(ctx, do)
-	over()
+	c.of.calls.end(id)
 	if ctx.Err() != nil { // the lease may be gone, or the shard was sought
 		return nil, context.Cause(ctx)
 	}
@@ -118,22 +118,23 @@ type calls struct {
 	spent time.Duration     // in calls that have returned
 }
 
-// begin notes the beginning of a call, and returns the function that notes its end.
-func (c *calls) begin() (over func()) {
+// begin notes the beginning of a call, and returns a number for its end.
+func (c *calls) begin() (id int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.since == nil {
 		c.since = map[int]time.Time{}
 	}
 	c.next++
-	id := c.next
-	c.since[id] = time.Now()
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.spent += time.Since(c.since[id])
-		delete(c.since, id)
-	}
+	c.since[c.next] = time.Now()
+	return c.next
+}
+
+func (c *calls) end(id int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.spent += time.Since(c.since[id])
+	delete(c.since, id)
 }
 
 // state returns when the oldest running call began, zero if none runs, and the time spent in calls.

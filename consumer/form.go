@@ -79,9 +79,9 @@ func (f *sinkForm) take(ctx context.Context, p *page) error {
 	if err := f.of.keeper.ensure(ctx); err != nil {
 		return err
 	}
-	over := f.of.calls.begin()
+	call := f.of.calls.begin()
 	c, err := f.writer.Write(ctx, batch)
-	over()
+	f.of.calls.end(call)
 	if err != nil {
 		return fmt.Errorf("write to the sink: %w", err)
 	}

@@ -359,8 +359,7 @@ func (f *processorForm) close(ctx context.Context, why StopReason) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), f.of.run.cfg.HandOverTimeout)
 	defer cancel()
-	over := f.of.calls.begin()
-	defer over()
+	defer f.of.calls.end(f.of.calls.begin())
 	failure := guarded(ctx, func(ctx context.Context) error {
 		return f.processor.Stop(ctx, why, f.checkpointer)
 	})
