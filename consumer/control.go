@@ -169,7 +169,7 @@ func (c *control) state() (paused bool, halted error) {
 	return c.paused || c.byRow, c.halted
 }
 
-// rowPaused carries out what the row says: the shard is paused, for every worker, or no longer.
+// rowPaused pauses or resumes the shard as its row says, which holds for every worker.
 func (h *holding) rowPaused(paused bool) {
 	if !h.control.setRow(paused) {
 		return

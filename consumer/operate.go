@@ -78,7 +78,7 @@ func (w *Worker) each(shards []runnel.ShardID, do func(*control)) {
 
 // Pause hands out no further record of these shards, or, without any, of all that the worker holds
 // now, until Resume. A handler that runs goes on to its return. The worker keeps the leases, and
-// its pauses end with them. lease.Table.Pause makes a pause that stays, whoever holds the lease.
+// its pauses end with them. A pause by lease.Table.Pause stays with the row.
 // Shards that the worker does not hold are left out. It does not wait, so a handler may call it.
 func (w *Worker) Pause(shards ...runnel.ShardID) { w.each(shards, (*control).pause) }
 

@@ -22,6 +22,9 @@
 // passes the lease with its last checkpoint in one write (Table.Pass). The new owner finds the row
 // by the index (Table.Owned) and adopts it (Table.Take). Until then the row has no hold.
 //
+// A person pauses a shard by its row (Table.Pause) in the same way: the holder sees it in the
+// answer to its next write. The pause stays with the row over all owners.
+//
 // Table holds the writes. Watch observes which workers are alive. View.Plan is a pure function that
 // assigns the leases to the workers.
 package lease

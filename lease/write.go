@@ -112,8 +112,8 @@ func (l Lease) holder() string {
 	return fmt.Sprintf("%s holds it (counter %d)", l.Owner, l.Counter)
 }
 
-// noticed adds what others have written meanwhile, requests, cards, pins and pauses, from the answer to a
-// write, to the row that the write has made.
+// noticed adds what others have written meanwhile, requests, cards, pins and pauses, from the
+// answer to a write, to the row that the write has made.
 func noticed(row Lease, after item) Lease {
 	if after == nil {
 		return row

@@ -36,10 +36,10 @@ func pauseLeasesCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "pause SHARD… | --all --app NAME",
 		Short: "Pause shards, whichever worker has them",
-		Long: `Pause shards, whichever worker has them: no further record of them is handed out until
-runnel leases resume. The row of the lease says so. A live owner sees it within half of the failover
-time, and keeps the lease; the work in hand goes on. The pause stays over moves and restarts. It does
-not concern the shards' children, and Java workers do not obey it.
+		Long: `Pause shards, whichever worker has them: no further record of them is handed out
+until runnel leases resume. The row of the lease says so. A live owner sees it within half of the
+failover time, and keeps the lease; the work in hand goes on. The pause stays over moves and
+restarts. It does not concern the shards' children, and Java workers do not obey it.
 
 The command returns when the owners have seen it. A worker with --once waits for a paused shard.`,
 		Example: "  runnel leases pause shardId-000000000002 --local --app printers",

@@ -224,8 +224,8 @@ func (r *resetting) find(
 			skipped[0])
 	}
 	if len(leases) == 0 {
-		return nil, nil, exit.Usage("the table %s has no lease: no worker has begun; give the first "+
-			"one --from", r.table.Name())
+		return nil, nil, exit.Usage("the table %s has no lease: no worker has begun; give the "+
+			"first one --from", r.table.Name())
 	}
 	if err := rewind.Refuse(leases); err != nil {
 		return nil, nil, exit.Usage("%w", err)

@@ -29,11 +29,11 @@ func seekLeasesCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "seek --to oldest|latest|TIME --app NAME",
 		Short: "Set a running application to the records from a time on",
-		Long: `Set a running application to the records from a time on, over splits and merges. It is
-runnel leases reset beside workers that run: the command asks them for every lease, holds all, sets
-the positions, and lets go. The workers finish the work in hand first, and then deliver exactly the
-records that arrived at the time or later, parents before children. Paused shards stay paused. The
-command prints the changes, and makes them with --yes, or with the application's name typed on a
+		Long: `Set a running application to the records from a time on, over splits and merges. It
+is runnel leases reset beside workers that run: the command asks them for every lease, holds all,
+sets the positions, and lets go. The workers finish the work in hand first, and then deliver exactly
+the records that arrived at the time or later, parents before children. Paused shards stay paused.
+The command prints the changes, and makes them with --yes, or with the application's name typed on a
 terminal.
 
 If the leases do not come within --wait, the command gives all back, and nothing has changed. After

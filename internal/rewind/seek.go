@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	// ErrSink is returned for an application whose sink keeps the position with its records.
+	// ErrSink is returned for an application of a sink, which has positions of its own.
 	ErrSink = errors.New("the application's sink keeps the position with its records, and would " +
 		"go on there: reset the sink; an archive, for example, begins again in an empty folder " +
 		"with another --app")
@@ -29,7 +29,7 @@ type Seek struct {
 	Origin   runnel.From // of the application
 	Failover time.Duration
 	Wait     time.Duration // the limit on the time until all leases are held
-	Worker   string        // the name that the rows get; nobody else has it
+	Worker   string        // the seek's name in the rows, which must be new
 	// Goals are the shards' places, as Find found them, and Latest says that they are the newest
 	// records of then: a lease that is farther on stays where it is.
 	Goals  []Goal

@@ -33,7 +33,7 @@ type delivery struct {
 	data  string
 }
 
-// crew are the workers of the history's application, and what they deliver.
+// crew are the workers of the history's application, with their deliveries.
 type crew struct {
 	*history
 	mu    sync.Mutex
@@ -103,7 +103,7 @@ func (c *crew) seek(api lease.DynamoDBAPI, to runnel.From) rewind.Seek {
 	}
 }
 
-// dataOf returns what was delivered in a life, of one shard or, with "", of all.
+// dataOf returns the data of the deliveries of a life, from one shard or, with "", from all.
 func (c *crew) dataOf(life int, shard runnel.ShardID) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -226,7 +226,7 @@ func TestSeekBesideWorkers(t *testing.T) {
 				}
 				feeding.Wait()
 				if to.Word() == runnel.Latest {
-					// What was put since then, and not yet delivered, follows.
+					// Newer records follow, unless they were delivered before.
 					c.wantAllOnce(life, at)
 					continue
 				}

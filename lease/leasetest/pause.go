@@ -56,7 +56,7 @@ func pausedRow(b *bench) {
 	}
 }
 
-// sinkRow shows who has a sink: the worker that took the row last.
+// sinkRow checks that a row says whether the worker that took it last has a sink.
 func sinkRow(b *bench) {
 	sink := lease.Claim{Worker: "w1", Sink: true}
 	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), sink))
