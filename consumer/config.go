@@ -72,7 +72,7 @@ type Config struct {
 
 	// Parallel is how many keys of a shard Record gets at a time; default 1.
 	Parallel int
-	// OnError says what happens to a record on which the handler fails; default: it is tried for
+	// OnError is the treatment of a record on which the handler fails; default: it is tried for
 	// ever, and the shard waits. It must not be set with Sink.
 	OnError ErrorPolicy
 
@@ -266,7 +266,7 @@ func (c Config) handlerFaults(fault func(bool, string, ...any)) {
 	fault(c.Parallel < 0, "Parallel is %d: want 1 or more", c.Parallel)
 	fault(c.Parallel != 0 && c.Record == nil, "Parallel is set without Record: only a Record "+
 		"handler gets several keys at a time")
-	fault(!c.OnError.isZero() && c.Sink != nil, "OnError is set with Sink: a sink decides by "+
-		"itself what happens to a record that it cannot take")
+	fault(!c.OnError.isZero() && c.Sink != nil, "OnError is set with Sink: a sink has a policy "+
+		"of its own")
 	c.OnError.faults(fault)
 }

@@ -44,19 +44,24 @@ func TestValidateHandlers(t *testing.T) {
 	record := func(context.Context, *runnel.Record) error { return nil }
 	processor := func(context.Context, Shard) (Processor, error) { return nil, nil }
 	dead := func(context.Context, Failure) error { return nil }
+	policy := func(p ErrorPolicy) Config { return Config{Handler: handler, OnError: p} }
 	for want, c := range map[string]Config{
-		"Handler is missing":                         {},
-		"Handler and Record are set":                 {Handler: handler, Record: record},
-		"Record and NewProcessor and Sink are set":   {Record: record, NewProcessor: processor, Sink: noSink{}},
-		"Parallel is set without Record":             {Handler: handler, Parallel: 2},
-		"Parallel is -1":                             {Record: record, Parallel: -1},
-		"OnError is set with Sink":                   {Sink: noSink{}, OnError: ErrorPolicy{Backoff: 1}},
-		"ThenSkip without OnError.Attempts":          {Handler: handler, OnError: ErrorPolicy{Then: ThenSkip}},
-		"DeadLetter is set without OnError.Attempts": {Handler: handler, OnError: ErrorPolicy{Then: ThenSkip, DeadLetter: dead}},
-		"DeadLetter is set with ThenStop":            {Handler: handler, OnError: ErrorPolicy{Attempts: 1, DeadLetter: dead}},
-		"OnError.Attempts is -1":                     {Handler: handler, OnError: ErrorPolicy{Attempts: -1}},
-		"OnError.Backoff is -1ns":                    {Handler: handler, OnError: ErrorPolicy{Backoff: -1}},
-		"OnError.Then is 7":                          {Handler: handler, OnError: ErrorPolicy{Then: 7}},
+		"Handler is missing":         {},
+		"Handler and Record are set": {Handler: handler, Record: record},
+		"Record and NewProcessor and Sink are set": {
+			Record: record, NewProcessor: processor, Sink: noSink{},
+		},
+		"Parallel is set without Record":    {Handler: handler, Parallel: 2},
+		"Parallel is -1":                    {Record: record, Parallel: -1},
+		"OnError is set with Sink":          {Sink: noSink{}, OnError: ErrorPolicy{Backoff: 1}},
+		"ThenSkip without OnError.Attempts": policy(ErrorPolicy{Then: ThenSkip}),
+		"DeadLetter is set without OnError.Attempts": policy(ErrorPolicy{
+			Then: ThenSkip, DeadLetter: dead,
+		}),
+		"DeadLetter is set with ThenStop": policy(ErrorPolicy{Attempts: 1, DeadLetter: dead}),
+		"OnError.Attempts is -1":          policy(ErrorPolicy{Attempts: -1}),
+		"OnError.Backoff is -1ns":         policy(ErrorPolicy{Backoff: -1}),
+		"OnError.Then is 7":               policy(ErrorPolicy{Then: 7}),
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in: %v", want, err)

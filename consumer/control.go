@@ -11,7 +11,7 @@ import (
 // errSought is the cause of a handler's cancelled context if the shard was sought.
 var errSought = errors.New("the shard was sought to another position")
 
-// control is what operators want of a held shard. It is safe for concurrent use.
+// control holds the operators' wishes for a held shard. It is safe for concurrent use.
 type control struct {
 	mu      sync.Mutex
 	paused  bool

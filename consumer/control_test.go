@@ -125,8 +125,8 @@ func TestPauseBeforeTheEnd(t *testing.T) {
 	})
 }
 
-// Seek goes back, from outside and from a handler: what follows the position comes again, in order,
-// and the running call ends.
+// Seek goes back, from outside and from a handler: the records behind the position come again, in
+// order, and the running call ends.
 func TestSeek(t *testing.T) {
 	onEachForm(t, 2, func(f *fleet, form form) {
 		tally := newTally(f)
@@ -160,7 +160,10 @@ func TestSeek(t *testing.T) {
 		f.stream.put("x", f.stream.keysOf(0, 5)...)
 		tally.awaitCount(failover, 5)
 		f.stream.put("back", f.stream.keysOf(0, 1)...)
-		f.await(failover, "the records again", func() bool { _, again := tally.count(); return again >= 3 })
+		f.await(failover, "the records again", func() bool {
+			_, again := tally.count()
+			return again >= 3
+		})
 		<-time.After(failover)
 		tally.wantCount(6, 3)
 		f.stream.put("hang", f.stream.keysOf(0, 1)...)
@@ -362,8 +365,8 @@ func TestSeekWhileRebuilding(t *testing.T) {
 	})
 }
 
-// After a seek the units behind the position come again, each once: the filter of the former reading
-// is void.
+// After a seek the units behind the position come again, each once: the filter of the former
+// reading is void.
 func TestSeekVoidsTheFilter(t *testing.T) {
 	onEachForm(t, 1, func(f *fleet, form form) {
 		for i := range 10 {
@@ -446,7 +449,8 @@ func TestRelease(t *testing.T) {
 		<-time.After(3 * failover)
 		mine = f.heldBy("w1")
 		i := slices.IndexFunc(f.stream.shards, func(s *fakeShard) bool { return s.id == mine[0] })
-		f.stream.put("release", f.stream.keysOf(slices.Index(f.openIDs(), f.stream.shards[i].id), 1)...)
+		open := slices.Index(f.openIDs(), f.stream.shards[i].id)
+		f.stream.put("release", f.stream.keysOf(open, 1)...)
 		moved := func() bool { return slices.Contains(f.heldBy("w3"), mine[0]) }
 		f.await(failover, "the move", moved)
 		<-time.After(5 * failover)
@@ -579,7 +583,8 @@ func TestStuckHandlerIsReported(t *testing.T) {
 			}
 			<-time.After(35 * time.Second)
 			stuck := f.happened(consumer.EventHandlerStuck)
-			if len(stuck) != 3 || stuck[0].ShardID != shard || !stuck[0].Since.Equal(*began.Load()) {
+			if len(stuck) != 3 || stuck[0].ShardID != shard ||
+				!stuck[0].Since.Equal(*began.Load()) {
 				f.Errorf("reported: %+v", stuck)
 			}
 			close(release)
@@ -588,7 +593,7 @@ func TestStuckHandlerIsReported(t *testing.T) {
 }
 
 // Seek back by an hour over a split and a merge: each shard that the fleet holds is sought for
-// itself, and what follows comes, parents before children.
+// itself, and its records since then come again.
 func TestSeekAnHourBack(t *testing.T) {
 	onEachForm(t, 2, func(f *fleet, form form) {
 		tally := newTally(f)

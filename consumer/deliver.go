@@ -65,7 +65,7 @@ func (d *delivery) run(ctx context.Context) (ending, []runnel.Shard, error) {
 	}
 }
 
-// failed ends the delivery. What is in work when the shard is to be handed over still counts.
+// failed ends the delivery. Records in work at a hand-over still count.
 func (d *delivery) failed(ctx context.Context, err error) (ending, []runnel.Shard, error) {
 	if errors.Is(err, errStopping) && ctx.Err() == nil {
 		return stopped, nil, d.form.flush(ctx)

@@ -5,10 +5,13 @@
 // through the lease table of that name (package lease), which also holds the checkpoint of each
 // shard. Other workers replace a worker that disappears after the failover time.
 //
-// Records are delivered in order, one batch of a shard at a time. A Handler gets each record at
-// least once; a sink.Sink takes each record exactly once. No record of a shard is delivered before
-// its parents' last record has been processed and their ends checkpointed, and no checkpoint passes
-// a record that has not been processed.
+// Records are delivered in order, in one of four forms. A Handler gets one batch of a shard at a
+// time, Config.Record gets single records of several keys at once, and a Processor makes its own
+// checkpoints: these get each record at least once. A sink.Sink takes each record exactly once. No
+// record of a shard is delivered before its parents' last record has been processed and their ends
+// checkpointed, and no checkpoint passes a record that has not been processed. ErrorPolicy limits
+// the attempts at a record that fails. Worker.Pause, Resume, Seek and Release control a shard.
+// docs/consumer.md has the details.
 //
 // # Calls
 //
@@ -59,8 +62,10 @@
 //     code, so a slow handler does not lose its lease. If a lease could not be renewed for most of
 //     the failover time, it is dropped and its reader cancelled before another worker may take it;
 //   - a fetcher, which reads one batch ahead;
-//   - the deliverer, which calls the handler or the sink's writer. It begins no batch unless the
-//     lease is certainly held.
+//   - the deliverer, which passes the records to one of the forms (form.go). No call of a handler
+//     or of a sink's writer begins unless the lease is certainly held. The progress takes the
+//     form's commits, each with the filter's state of its place, and passes them to the keeper.
+//     A seek voids the progress, so that no late result counts, and a new session begins.
 //
 // When another worker asks for a shard, the deliverer finishes its batch, and the lease is passed
 // with the last checkpoint. A worker that stops passes all its leases; a static one keeps them for

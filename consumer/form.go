@@ -15,13 +15,12 @@ import (
 type form interface {
 	// take takes the next page. It may return before the page's records have been processed.
 	take(ctx context.Context, p *page) error
-	// commit passes on what has been processed, and reports whether that is all that was taken. An
-	// error ends the reading.
+	// commit passes on the position up to which all records have been processed, and reports
+	// whether none is left. An error ends the reading.
 	commit(ctx context.Context) (drained bool, err error)
 	// wake is signalled when there is something to commit between two calls; nil if there never is.
 	wake() <-chan struct{}
-	// flush commits what was taken, or as much of it as is in work, since the shard is to be handed
-	// over.
+	// flush finishes the records in work and commits, since the shard is to be handed over.
 	flush(ctx context.Context) error
 	// end commits the end of the shard. All that was taken has been processed.
 	end(ctx context.Context) error

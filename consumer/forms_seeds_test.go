@@ -211,8 +211,8 @@ func surviveForm(f *fleet, form string, seed uint64) *desk {
 	doubles, _ := f.dropped()
 	stops := len(f.happened(consumer.EventShardStopped))
 	f.Logf("%s, seed %d: %d shards, %d workers, %d records acknowledged, %d dropped, %d again, "+
-		"%d failed, %d shards stopped, %d seeks", form, seed, len(f.stream.shards), workers, len(m.acked),
-		doubles, again, d.bad, stops, d.seeks)
+		"%d failed, %d shards stopped, %d seeks", form, seed, len(f.stream.shards), workers,
+		len(m.acked), doubles, again, d.bad, stops, d.seeks)
 	if doubles == 0 || again == 0 {
 		f.Errorf("seed %d: too tame", seed)
 	}

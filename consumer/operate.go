@@ -87,9 +87,9 @@ func (w *Worker) Pause(shards ...runnel.ShardID) { w.each(shards, (*control).pau
 // ends it. It does not wait, so a handler may call it.
 func (w *Worker) Resume(shards ...runnel.ShardID) { w.each(shards, (*control).resume) }
 
-// Seek goes to another position of a shard that the worker holds: what follows to comes next. to is
-// the position of a record, or runnel.Start for the oldest one. The handler's context ends with its
-// running call; the call's result does not count, nor does what the worker knew of units before.
+// Seek goes to another position of a shard that the worker holds: the record behind to comes next.
+// to is the position of a record, or runnel.Start for the oldest one. The context of the handler's
+// running call ends, and the call's result does not count. The worker forgets the units so far.
 // When Seek returns nil, the lease row has the position. It does not wait for the handler, so a
 // handler may call it, with its own context, too. Config.OnEvent must not.
 //

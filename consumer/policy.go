@@ -12,7 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/retry"
 )
 
-// ErrorPolicy says what happens to a record on which the handler fails. The zero value tries for
+// ErrorPolicy is the treatment of a record on which the handler fails. The zero value tries for
 // ever, and the shard waits for it.
 type ErrorPolicy struct {
 	// Attempts is the number of attempts after which Then is carried out. Default 0: no limit.
@@ -22,13 +22,13 @@ type ErrorPolicy struct {
 	Backoff time.Duration
 	// Then is carried out when a record is out of attempts; default ThenStop.
 	Then Then
-	// DeadLetter takes what ThenSkip passes over, to keep it elsewhere. The position passes the
+	// DeadLetter keeps a record elsewhere before ThenSkip passes over it. The position passes the
 	// records only when DeadLetter has returned nil: until then it is called again, with growing
 	// pauses. Several goroutines may call it at once.
 	DeadLetter func(ctx context.Context, f Failure) error
 }
 
-// Then is what happens to a record that is out of attempts.
+// Then is the treatment of a record that is out of attempts.
 type Then int
 
 const (
@@ -40,7 +40,7 @@ const (
 	ThenSkip
 )
 
-// Failure is what ThenSkip passes over.
+// Failure is a record, or a batch, that ThenSkip passes over.
 type Failure struct {
 	Stream  string         // the stream's name
 	ShardID runnel.ShardID // the shard of the records

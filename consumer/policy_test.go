@@ -203,7 +203,8 @@ func stopsTheShard(f *fleet, form form, then string) {
 	case "released":
 		next()
 		<-time.After(failover)
-		if err := w1.Release(f.Context(), shard); err != nil && !errors.Is(err, consumer.ErrNotHeld) {
+		err := w1.Release(f.Context(), shard)
+		if err != nil && !errors.Is(err, consumer.ErrNotHeld) {
 			f.Error(err) // the plan may have passed it on already
 		}
 	default:
@@ -351,7 +352,9 @@ func TestHandOverWhileFailing(t *testing.T) {
 		onEachForm(t, 1, func(f *fleet, form form) {
 			f.stream.put("x", "a", "poison", "b")
 			p := newPoison(f, isPoison(never))
-			policy := consumer.ErrorPolicy{Attempts: 2, Backoff: time.Minute, Then: consumer.ThenSkip}
+			policy := consumer.ErrorPolicy{
+				Attempts: 2, Backoff: time.Minute, Then: consumer.ThenSkip,
+			}
 			if during == "DeadLetter" {
 				policy.Backoff = time.Millisecond
 				policy.DeadLetter = func(context.Context, consumer.Failure) error { return errCut }

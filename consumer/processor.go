@@ -138,8 +138,8 @@ func (c *Checkpointer) wasHanded(at runnel.Position) bool {
 	return found && c.spans[i].lo <= at.Sub && at.Sub <= c.spans[i].hi || !c.cut.Less(at)
 }
 
-// commit passes the last checkpoint on. What follows the last record, and was dropped, counts as
-// processed with it.
+// commit passes the last checkpoint on. Dropped records behind the last record count as processed
+// with it.
 func (c *Checkpointer) commit() error {
 	end := c.last
 	if end == c.handed {
@@ -148,7 +148,7 @@ func (c *Checkpointer) commit() error {
 	return c.progress.commit(sink.Committed{End: end})
 }
 
-// hand notes what the Processor is about to get.
+// hand notes the records that the Processor is about to get.
 func (c *Checkpointer) hand(p *page) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

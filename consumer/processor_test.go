@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -144,10 +145,10 @@ func all(ctx context.Context, b *consumer.Batch, c *consumer.Checkpointer) error
 func TestProcessorLives(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		d := newDiary(f)
-		refusals := 0
+		var stops atomic.Int64
 		d.process = all
 		d.stop = func(_ context.Context, why consumer.StopReason, _ *consumer.Checkpointer) error {
-			if refusals++; why == consumer.StopEnded && refusals < 3 {
+			if stops.Add(1) < 3 && why == consumer.StopEnded {
 				panic("not yet")
 			}
 			return nil
@@ -155,8 +156,12 @@ func TestProcessorLives(t *testing.T) {
 		var made []consumer.Shard
 		m := f.start("w1", d.into, func(c *consumer.Config) {
 			inner := c.NewProcessor
-			c.NewProcessor = func(ctx context.Context, s consumer.Shard) (consumer.Processor, error) {
+			c.NewProcessor = func(
+				ctx context.Context, s consumer.Shard,
+			) (consumer.Processor, error) {
+				d.mu.Lock()
 				made = append(made, s)
+				d.mu.Unlock()
 				return inner(ctx, s)
 			}
 		})
@@ -338,7 +343,8 @@ func TestProcessorsCheckpointsFromElsewhere(t *testing.T) {
 		<-time.After(failover)
 		close(positions)
 		f.mustStop(m)
-		if want := f.stream.last(0, 0); last == runnel.Start() || f.leases()[0].Processed() != want {
+		want := f.stream.last(0, 0)
+		if last == runnel.Start() || f.leases()[0].Processed() != want {
 			t.Errorf("the row has %s, want %s", f.leases()[0].Processed(), want)
 		}
 	})
@@ -385,7 +391,9 @@ func TestProcessorIsMade(t *testing.T) {
 		calls := 0
 		f.start("w1", d.into, func(c *consumer.Config) {
 			inner := c.NewProcessor
-			c.NewProcessor = func(ctx context.Context, s consumer.Shard) (consumer.Processor, error) {
+			c.NewProcessor = func(
+				ctx context.Context, s consumer.Shard,
+			) (consumer.Processor, error) {
 				switch calls++; calls {
 				case 1:
 					return nil, errCut
@@ -411,7 +419,9 @@ func TestProcessorMadeTooLate(t *testing.T) {
 		d := newDiary(f)
 		m := f.start("w1", d.into, func(c *consumer.Config) {
 			inner := c.NewProcessor
-			c.NewProcessor = func(ctx context.Context, s consumer.Shard) (consumer.Processor, error) {
+			c.NewProcessor = func(
+				ctx context.Context, s consumer.Shard,
+			) (consumer.Processor, error) {
 				<-ctx.Done()
 				return inner(ctx, s)
 			}

@@ -44,7 +44,7 @@ type step struct {
 // start sets the position at which the reading begins.
 func (p *progress) start(at runnel.Position) { p.last = at }
 
-// move goes to a commit that another worker has made. What was taken is dropped.
+// move goes to a commit that another worker has made. The pages that were taken are dropped.
 func (p *progress) move(to sink.Committed) error {
 	err := p.commit(to)
 	p.mu.Lock()
@@ -77,7 +77,7 @@ func (p *progress) commit(c sink.Committed) error {
 	return err
 }
 
-// note does what commit says, but for the event. It reports whether the position is new.
+// note is commit without the event. It reports whether the position is new.
 func (p *progress) note(c sink.Committed) (news bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +90,8 @@ func (p *progress) note(c sink.Committed) (news bool, err error) {
 	}
 	h := p.of
 	if c.End.Less(p.last) && !h.unended {
-		// The sink has gone back. What is known of the records behind the old position says nothing
-		// of those behind this one.
+		// The sink has gone back. The time of completeness at the old position holds for no earlier
+		// one.
 		h.keeper.complete(h.run.began())
 	}
 	p.last = c.End

@@ -104,7 +104,8 @@ func newRecordForm(
 
 func (f *recordForm) wake() <-chan struct{} { return f.changed }
 
-// commit passes the committed position on. After a failure, what is in work may still succeed.
+// commit passes the committed position on. After a failure it waits for the records in work, which
+// may still succeed.
 func (f *recordForm) commit(ctx context.Context) (bool, error) {
 	f.mu.Lock()
 	now, drained, failure := f.now, len(f.window) == 0, f.failure
@@ -260,8 +261,8 @@ func (f *recordForm) judge(l *lane, r *runnel.Record, failure error) (error, err
 	return failure, nil
 }
 
-// handled notes the outcome of a lane's first record, and returns what next does. It also returns
-// the page if that was its last record.
+// handled notes the outcome of a lane's first record, and then does the same as next. It also
+// returns the page if that was its last record.
 func (f *recordForm) handled(
 	l *lane, failure, err error,
 ) (next *lane, record *runnel.Record, settled *page) {
@@ -339,7 +340,7 @@ func (f *recordForm) signal() {
 	}
 }
 
-// flush begins no further record, waits for those in work, and commits what is finished.
+// flush begins no further record, waits for those in work, and commits the finished ones.
 func (f *recordForm) flush(ctx context.Context) error {
 	f.mu.Lock()
 	f.beginNone()
