@@ -162,13 +162,6 @@ func (c *control) setRow(paused bool) (changed bool) {
 	return changed
 }
 
-// state returns whether the shard is paused, and the error that stopped it.
-func (c *control) state() (paused bool, halted error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.paused || c.byRow, c.halted
-}
-
 // rowPaused pauses or resumes the shard as its row says, which holds for every worker.
 func (h *holding) rowPaused(paused bool) {
 	if !h.control.setRow(paused) {
