@@ -46,8 +46,8 @@ type Opened struct {
 	// Doubles is the number of user records that the filter dropped. Malformed and Unfiltered
 	// count units; see aggregate.Verdict.
 	Doubles, Malformed, Unfiltered int
-	// Outside is the *aggregate.OutsideError of a void aggregate, or nil. Delivered and Dropped
-	// count its user records behind Opener.After, by what Opener.Void did with them.
+	// Outside is the *aggregate.OutsideError of a void aggregate, or nil. Opener.Void delivered and
+	// dropped so many of its user records behind Opener.After.
 	Outside            error
 	Delivered, Dropped int
 }

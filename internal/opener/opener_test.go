@@ -46,7 +46,7 @@ func record(number int, data []byte) *types.Record {
 	}
 }
 
-// packed is an aggregate of records whose hash keys are these. A unit has a number from 1 on.
+// packed is an aggregate of records with these hash keys. A unit has a number from 1 on.
 func packed(t *testing.T, unit uint64, hashes ...int) []byte {
 	t.Helper()
 	var e aggregate.Encoder

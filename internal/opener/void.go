@@ -65,8 +65,8 @@ func (o *Opener) holdsUnit() bool {
 }
 
 // ofKPL reports whether the aggregate in the decoder is the KPL's. The KPL puts every aggregate
-// under one partition key. Others put it under the first user record's, so an aggregate whose first
-// user record has the KPL's own key is taken for another producer's.
+// under one partition key. Others put it under the first user record's. If the first user record
+// has the KPL's own key, the aggregate counts as another producer's.
 func (o *Opener) ofKPL(outer string) bool {
 	if outer != aggregate.OuterPartitionKey {
 		return false

@@ -51,7 +51,7 @@ func TestVoidByProducer(t *testing.T) {
 	for _, c := range []struct {
 		producer, outer, keys string
 		unit                  uint64
-		auto                  string // what VoidAuto delivers; "-": nothing
+		auto                  string // the records that VoidAuto delivers; "-": none
 	}{
 		{"own, under one key", "k0", mixed, 1, "-"},
 		{"own, under many keys", "a", mixed, 1, "-"},
@@ -105,8 +105,8 @@ type delivered struct {
 	delivered, dropped int
 }
 
-// expectDelivered returns what a receiver gets of user records from the one at begin on, if want
-// has those that the policy delivers.
+// expectDelivered returns the result of opening from the record at begin on, under a policy that
+// delivers the records in want.
 func expectDelivered(all []string, begin int, want string) (d delivered) {
 	wanted := strings.Fields(strings.TrimPrefix(want, "-"))
 	var texts []string
@@ -129,7 +129,7 @@ func expectDelivered(all []string, begin int, want string) (d delivered) {
 	return d
 }
 
-// Aggregates inside the range are delivered under every policy, and what cannot be decoded is an
+// Aggregates inside the range are delivered under every policy. Data that cannot be decoded is an
 // ordinary record.
 func TestNotVoid(t *testing.T) {
 	for _, policy := range []opener.Void{
