@@ -444,7 +444,9 @@ func TestProcessorsCheckpointInsideAnAggregate(t *testing.T) {
 			f.stream.put(unit(1, 2, "a", "3", "4"), "a") // a double
 			f.stream.put(unit(1, 4, "a", "7"), "a")
 			d := newDiary(f)
-			d.process = func(ctx context.Context, b *consumer.Batch, c *consumer.Checkpointer) error {
+			d.process = func(
+				ctx context.Context, b *consumer.Batch, c *consumer.Checkpointer,
+			) error {
 				if len(b.Records) == 7 {
 					return c.Checkpoint(ctx, b.Records[2].Position)
 				}

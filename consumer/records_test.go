@@ -133,7 +133,8 @@ func TestRecordStopsAFullShard(t *testing.T) {
 		if got, want := f.leases()[0].Processed(), f.stream.position(0, 4_999); got != want {
 			t.Errorf("the checkpoint is %s, want %s", got, want)
 		}
-		if e := f.happened(consumer.EventShardStopped)[0]; e.Position != f.stream.position(0, 5_000) {
+		e := f.happened(consumer.EventShardStopped)[0]
+		if e.Position != f.stream.position(0, 5_000) {
 			t.Errorf("it stopped at %s", e.Position)
 		}
 	})

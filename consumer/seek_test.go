@@ -1,6 +1,7 @@
 package consumer
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,4 +44,22 @@ func TestSeekBeforeTheHalt(t *testing.T) {
 			t.Error("the seek is lost")
 		}
 	})
+}
+
+// A seek at the last moment of a reading begins another one. After the end it is refused.
+func TestSeekAtTheLastMoment(t *testing.T) {
+	var c control
+	if err := c.seek(runnel.Start(), func() {}); err != nil {
+		t.Fatal(err)
+	}
+	if c.end() {
+		t.Error("the shard's reading is over, and the seek is lost")
+	}
+	if _, sought := c.begin(func(error) {}, new(progress)); !sought || !c.end() {
+		t.Error("the reading that was sought does not begin, or does not end")
+	}
+	err := c.seek(runnel.Start(), func() { t.Error("the row goes back") })
+	if !errors.Is(err, ErrNotHeld) {
+		t.Errorf("a seek after the end: %v", err)
+	}
 }
