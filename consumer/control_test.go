@@ -132,6 +132,7 @@ func TestSeek(t *testing.T) {
 		tally := newTally(f)
 		shard := f.stream.shards[0].id
 		var w *member
+		var sought atomic.Bool
 		work := form.into(func(ctx context.Context, r *runnel.Record) error {
 			switch string(r.Data) {
 			case "hang":
@@ -145,7 +146,7 @@ func TestSeek(t *testing.T) {
 				return nil             // which does not count
 			case "back":
 				to := f.stream.position(0, 2)
-				if tally.times[place{r.ShardID, r.Position}] == 0 {
+				if sought.CompareAndSwap(false, true) {
 					tally.note(r)
 					if err := w.Seek(f.Context(), r.ShardID, to); err != nil {
 						f.Error(err)
@@ -175,7 +176,10 @@ func TestSeek(t *testing.T) {
 			f.Errorf("the row has %s", got)
 		}
 		<-time.After(time.Second)
-		if tally.times[place{}] != 1 {
+		tally.mu.Lock()
+		marks := tally.times[place{}]
+		tally.mu.Unlock()
+		if marks != 1 {
 			f.Error("the running call did not end, or came again")
 		}
 		if err := w.Seek(f.Context(), shard, runnel.Start()); err != nil {

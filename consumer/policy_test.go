@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,6 +53,13 @@ func (p *poison) keep(_ context.Context, f consumer.Failure) error {
 	defer p.mu.Unlock()
 	p.dead = append(p.dead, f)
 	return nil
+}
+
+// kept returns what DeadLetter took.
+func (p *poison) kept() []consumer.Failure {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.dead)
 }
 
 // isPoison fails on the records of one key, as long as the attempt is below the limit.
@@ -132,10 +141,11 @@ func TestPoisonIsSkipped(t *testing.T) {
 		if len(skipped) != 1 || skipped[0].Records != 1 || !errors.Is(skipped[0].Err, errCut) {
 			f.Errorf("skipped: %+v", skipped)
 		}
-		if len(p.dead) != 1 || p.dead[0].Attempts != 3 || p.tried("poison") != 3 ||
-			p.dead[0].Records[0].PartitionKey != "poison" || p.dead[0].Stream != "orders" ||
-			p.dead[0].ShardID != f.stream.shards[0].id || !errors.Is(p.dead[0].Err, errCut) {
-			f.Errorf("%d attempts; dead: %+v", p.tried("poison"), p.dead)
+		dead := p.kept()
+		if len(dead) != 1 || dead[0].Attempts != 3 || p.tried("poison") != 3 ||
+			dead[0].Records[0].PartitionKey != "poison" || dead[0].Stream != "orders" ||
+			dead[0].ShardID != f.stream.shards[0].id || !errors.Is(dead[0].Err, errCut) {
+			f.Errorf("%d attempts; dead: %+v", p.tried("poison"), dead)
 		}
 		if got := f.leases()[0].Processed(); got != f.stream.last(0, 0) {
 			f.Errorf("the checkpoint is %s", got)
@@ -158,9 +168,9 @@ func stopsTheShard(f *fleet, form form, then string) {
 	bad := f.stream.keysOf(0, 51)[50]
 	f.stream.put("x", bad)
 	f.stream.put("x", f.stream.keysOf(0, 50)...)
-	var healed bool
+	var healed atomic.Bool
 	p := newPoison(f, func(r *runnel.Record, _ int) error {
-		if r.PartitionKey == bad && !healed {
+		if r.PartitionKey == bad && !healed.Load() {
 			return errCut
 		}
 		return nil
@@ -187,7 +197,7 @@ func stopsTheShard(f *fleet, form form, then string) {
 	if f.loads()["w1"] != 2 {
 		f.Errorf("the lease is gone: %v", f.loads())
 	}
-	healed = true
+	healed.Store(true)
 	shard := f.stream.shards[0].id
 	next := func() { f.start("w2", form.into(p.do), policy) }
 	switch then {
@@ -272,10 +282,10 @@ func TestBatchIsHalved(t *testing.T) {
 			f.stream.put("x", "poison")
 			f.stream.put("x", keys(4_999)[1:]...)
 			p := newPoison(f, nil)
-			calls := 0
+			var calls atomic.Int64
 			unnamed := func(c *consumer.Config) {
 				c.Handler = func(_ context.Context, b *consumer.Batch) error {
-					calls++
+					calls.Add(1)
 					for i := range b.Records {
 						for _, key := range poisons {
 							if b.Records[i].PartitionKey == key {
@@ -299,17 +309,17 @@ func TestBatchIsHalved(t *testing.T) {
 					want++ // it is there twice
 				}
 			}
-			if n, _ := p.count(); n != 9_999-want || len(p.dead) != want {
-				f.Errorf("%d records, %d dead, want %d", n, len(p.dead), want)
+			if n, _ := p.count(); n != 9_999-want || len(p.kept()) != want {
+				f.Errorf("%d records, %d dead, want %d", n, len(p.kept()), want)
 			}
-			for _, failure := range p.dead {
+			for _, failure := range p.kept() {
 				if len(failure.Records) != 1 || failure.Attempts != 3 {
 					f.Errorf("dead: %d records, %d attempts", len(failure.Records),
 						failure.Attempts)
 				}
 			}
-			if calls > 2+40*want {
-				f.Errorf("%d calls", calls)
+			if n := calls.Load(); n > int64(2+40*want) {
+				f.Errorf("%d calls", n)
 			}
 		})
 	}
@@ -336,8 +346,9 @@ func TestProcessorsBatchIsSkipped(t *testing.T) {
 		<-time.After(failover)
 		f.stream.put("b", "5")
 		d.awaitLine("w1 s b")
-		if len(p.dead) != 1 || len(p.dead[0].Records) != 3 || p.dead[0].Attempts != 2 {
-			t.Errorf("dead: %+v", p.dead)
+		dead := p.kept()
+		if len(dead) != 1 || len(dead[0].Records) != 3 || dead[0].Attempts != 2 {
+			t.Errorf("dead: %+v", dead)
 		}
 		if d.count("a a a a") != 1 || d.count("s a a a") != 2 {
 			t.Errorf("%v", d.lines)
@@ -374,8 +385,8 @@ func TestHandOverWhileFailing(t *testing.T) {
 			f.start("w2", form.into(p.do), onError(policy))
 			p.awaitCount(3*failover, 2)
 			<-time.After(failover)
-			if n := p.tried("poison") - tries; n != 2 || len(p.dead) != 1 {
-				f.Errorf("%s: %d attempts of the next owner, %d dead", during, n, len(p.dead))
+			if n := p.tried("poison") - tries; n != 2 || len(p.kept()) != 1 {
+				f.Errorf("%s: %d attempts of the next owner, %d dead", during, n, len(p.kept()))
 			}
 		})
 	}

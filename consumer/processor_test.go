@@ -261,12 +261,12 @@ func TestProcessorsCheckpoints(t *testing.T) {
 		foreign := f.stream.position(1, 0)
 		d := newDiary(f)
 		shard := f.stream.shards[0].id
-		var done bool
+		var begun, done atomic.Bool
 		d.process = func(ctx context.Context, b *consumer.Batch, c *consumer.Checkpointer) error {
-			if b.ShardID != shard || len(b.Records) < 6 || done {
+			if b.ShardID != shard || len(b.Records) < 6 || begun.Swap(true) {
 				return nil
 			}
-			done = true
+			defer done.Store(true)
 			refused := func(at runnel.Position) {
 				t.Helper()
 				if err := c.Checkpoint(ctx, at); !errors.Is(err, consumer.ErrCheckpointRefused) {
@@ -294,7 +294,7 @@ func TestProcessorsCheckpoints(t *testing.T) {
 			return nil
 		}
 		m := f.start("w1", d.into, func(c *consumer.Config) { c.MaxRecords = 6 })
-		f.await(failover, "the checkpoints", func() bool { return done })
+		f.await(failover, "the checkpoints", done.Load)
 		<-time.After(time.Second)
 		c := d.checkpointer()
 		f.mustStop(m)
@@ -324,7 +324,9 @@ func TestProcessorsCheckpointsFromElsewhere(t *testing.T) {
 		}
 		m := f.start("w1", d.into, func(c *consumer.Config) { c.MaxRecords = 3 })
 		var last runnel.Position
+		finished := make(chan struct{})
 		f.group.Go(func() {
+			defer close(finished)
 			c := <-made
 			for at := range positions {
 				if err := c.Checkpoint(f.Context(), at); err != nil {
@@ -342,6 +344,7 @@ func TestProcessorsCheckpointsFromElsewhere(t *testing.T) {
 		}
 		<-time.After(failover)
 		close(positions)
+		<-finished
 		f.mustStop(m)
 		want := f.stream.last(0, 0)
 		if last == runnel.Start() || f.leases()[0].Processed() != want {
@@ -359,7 +362,7 @@ func TestCheckpointOfALostLease(t *testing.T) {
 		cut := make(chan struct{})
 		answer := make(chan error, 1)
 		d.process = func(_ context.Context, b *consumer.Batch, c *consumer.Checkpointer) error {
-			if len(b.Records) > 0 && f.workers["w2"] == nil {
+			if len(b.Records) > 0 {
 				<-cut
 				answer <- c.Checkpoint(f.Context(), b.Records[0].Position)
 			}
@@ -388,13 +391,13 @@ func TestProcessorIsMade(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		f.stream.put("a", "key")
 		d := newDiary(f)
-		calls := 0
+		var calls atomic.Int64
 		f.start("w1", d.into, func(c *consumer.Config) {
 			inner := c.NewProcessor
 			c.NewProcessor = func(
 				ctx context.Context, s consumer.Shard,
 			) (consumer.Processor, error) {
-				switch calls++; calls {
+				switch calls.Add(1) {
 				case 1:
 					return nil, errCut
 				case 2:
