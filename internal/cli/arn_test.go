@@ -48,6 +48,7 @@ func refuseNames(t *testing.T, endpoint string) string {
 
 // Every command with --stream takes an ARN, makes its calls by it, and keeps the name.
 func TestARNs(t *testing.T) {
+	t.Parallel()
 	r := newKillRun(t, "", 1)
 	r.serve("", "--stream", "orders:1")
 	dir := t.TempDir()

@@ -31,9 +31,11 @@ func (p *process) page() string {
 // Workers of each command hold no more shards than --max-leases says. They report the others, and
 // count them in their metrics.
 func TestMaxLeases(t *testing.T) {
+	t.Parallel()
 	r := newKillRun(t, "", 1)
 	r.serve("", "--stream", "orders:3")
 	dir := t.TempDir()
+	workers := map[string]*process{}
 	for name, args := range map[string][]string{
 		"tails":    {"tail"},
 		"archives": {"archive", "--to", filepath.Join(dir, "archive"), "--metrics", "127.0.0.1:0"},
@@ -42,13 +44,15 @@ func TestMaxLeases(t *testing.T) {
 			"--count", "--metrics", "127.0.0.1:0",
 		},
 	} {
-		p := r.start(append(args, "--endpoint", r.endpoint, "--stream", "orders", "--app", name,
-			"--failover", killFailover, "--max-leases", "1")...)
+		workers[name] = r.start(append(args, "--endpoint", r.endpoint, "--stream", "orders", "--app",
+			name, "--failover", killFailover, "--max-leases", "1")...)
+	}
+	for name, p := range workers {
 		clitest.Eventually(t, name+" reports two shards", func() bool {
 			said := p.stderr.String()
 			return strings.Contains(said, "shards are not read") && strings.Contains(said, "count=2")
 		})
-		if args[0] != "tail" {
+		if name != "tails" {
 			clitest.Eventually(t, name+" counts two shards", func() bool {
 				return strings.Contains(p.page(), "unclaimed_shards{stream=\"orders\"} 2")
 			})
