@@ -32,7 +32,7 @@ test: ## the tests, as a newcomer runs them
 .PHONY: race
 # Without the variable each command that a test starts would sleep for a second before it exits.
 race: ## the tests under the race detector
-	GORACE="atexit_sleep_ms=0 $$GORACE" go test -race -timeout 15m ./...
+	GORACE="atexit_sleep_ms=0 $$GORACE" go test -race -timeout 20m ./...
 
 .PHONY: lint
 lint: $(LINT) ## go vet, the linters with their reasons in .golangci.yml, and the meter of prose

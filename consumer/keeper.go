@@ -27,6 +27,7 @@ var ErrLeaseExpired = errors.New("the lease could not be renewed in time")
 // worker's time is over first, whatever the clocks say, as long as each runs evenly. A tenth of the
 // failover time is kept as a margin for uneven clocks, and for the reader to stop.
 type keeper struct {
+	key      runnel.ShardID // of the lease
 	table    *lease.Table
 	states   *states // for the filter's states that are too large for the row
 	failover time.Duration
@@ -73,7 +74,7 @@ type keeper struct {
 
 func (r *run) newKeeper(held lease.Lease, renewed instant) *keeper {
 	k := &keeper{
-		table: r.table, states: r.states, failover: r.cfg.Failover, failed: r.failed,
+		key: held.Key, table: r.table, states: r.states, failover: r.cfg.Failover, failed: r.failed,
 		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/2),
 		wake:     make(chan struct{}, 1), quit: make(chan struct{}), over: make(chan struct{}),
 		held: held, tried: renewed.Time, paused: func(bool) {},
@@ -345,7 +346,7 @@ func (k *keeper) ensure(ctx context.Context) error {
 		k.mu.Unlock()
 		switch {
 		case monotonic >= k.valid():
-			return fmt.Errorf("lease %s: %w", k.held.Key, ErrLeaseExpired)
+			return fmt.Errorf("lease %s: %w", k.key, ErrLeaseExpired)
 		case wall < k.valid():
 			return nil
 		}
@@ -395,7 +396,7 @@ func (k *keeper) run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		if !time.Now().Before(k.deadline()) {
-			return fmt.Errorf("lease %s: %w", k.held.Key, ErrLeaseExpired)
+			return fmt.Errorf("lease %s: %w", k.key, ErrLeaseExpired)
 		}
 		if err := k.beat(ctx); errors.Is(err, lease.ErrLeaseLost) {
 			return err
@@ -450,7 +451,7 @@ func (k *keeper) beat(ctx context.Context) error {
 	if err != nil {
 		k.misses++
 		if !errors.Is(err, lease.ErrLeaseLost) && context.Cause(ctx) == nil {
-			k.failed(k.held.Key, err)
+			k.failed(k.key, err)
 		}
 		return err
 	}
