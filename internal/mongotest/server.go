@@ -6,16 +6,11 @@
 package mongotest
 
 import (
-	"bufio"
-	"bytes"
-	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/runnel-stream/runnel/internal/javatest"
 )
 
 // Env names the folder of the stand-in, with its classes and the folder lib of jars. Without it New
@@ -26,14 +21,14 @@ const Env = "RUNNEL_MONGO"
 type Server struct {
 	URI string // mongodb://127.0.0.1:PORT
 
-	t      testing.TB
-	java   string
-	dir    string // of Env
-	file   string // with the documents
-	port   string
-	cmd    *exec.Cmd
-	errors bytes.Buffer // the standard error of cmd, once it has ended
+	t    testing.TB
+	dir  string // of Env
+	file string // with the documents
+	port string
+	java *javatest.Server
 }
+
+const name = "mongo-java-server"
 
 // New starts a server, and kills it at the end of the test.
 func New(t testing.TB) *Server {
@@ -45,13 +40,8 @@ func New(t testing.TB) *Server {
 	if _, err := os.Stat(filepath.Join(dir, "classes", "Mongo.class")); err != nil {
 		t.Skipf("%s has no mongo-java-server: run interop/install (%v)", Env, err)
 	}
-	java, err := exec.LookPath("java")
-	if err != nil {
-		t.Skipf("mongo-java-server needs Java: %v", err)
-	}
-	s := &Server{
-		t: t, java: java, dir: dir, file: filepath.Join(t.TempDir(), "mongo.mv"), port: "0",
-	}
+	javatest.Java(t, name)
+	s := &Server{t: t, dir: dir, file: filepath.Join(t.TempDir(), "mongo.mv"), port: "0"}
 	s.Start()
 	t.Cleanup(s.Kill)
 	return s
@@ -61,69 +51,29 @@ func New(t testing.TB) *Server {
 // listens.
 func (s *Server) Start() {
 	s.t.Helper()
-	output, written, err := os.Pipe()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	defer func() { _ = output.Close() }()
 	// With these settings a JVM starts in 220 ms instead of 250, and takes little from the test.
-	s.cmd = exec.CommandContext(context.WithoutCancel(s.t.Context()), s.java, "-Xmx256m",
-		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+	s.java = javatest.Start(s.t, name, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		// With more threads a document is written to the one connection while another changes it: a
 		// reader gets the new version with the old values.
 		"-Dio.netty.eventLoopThreads=1", "-cp",
 		filepath.Join(s.dir, "lib", "*")+":"+filepath.Join(s.dir, "classes"),
 		"Mongo", s.file, s.port)
-	s.errors.Reset()
-	s.cmd.Stdout, s.cmd.Stderr = written, &s.errors
-	_, err = s.cmd.StdinPipe() // the server ends with it, and so with the test
-	if err == nil {
-		err = s.cmd.Start()
-	}
-	_ = written.Close()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := output.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
-		s.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(output).ReadString('\n')
-	port, found := strings.CutPrefix(line, "listening on ")
-	if err != nil || !found {
-		s.Kill()
-		s.t.Fatalf("mongo-java-server does not listen: %v\n%s%s", err, line, &s.errors)
-	}
-	s.port = strings.TrimSpace(port)
+	s.port = s.java.Port
 	s.URI = "mongodb://127.0.0.1:" + s.port
 }
 
 // Kill ends the server at once. Every write that it answered is there at the next Start; an
 // unfinished bulk may be there in part.
-func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait() // the error is the signal
-}
+func (s *Server) Kill() { s.java.Kill() }
 
 // Pause stops the server, which keeps its connections and answers none, until Resume or Kill.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.signal(syscall.SIGSTOP)
-	var status syscall.WaitStatus // the signal is on its way: wait until all threads have stopped
-	_, err := syscall.Wait4(s.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
-	if err != nil || !status.Stopped() {
-		s.t.Fatalf("mongo-java-server has not stopped: %v", err)
-	}
+	s.java.Pause()
 }
 
 // Resume lets the server go on.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.signal(syscall.SIGCONT)
-}
-
-func (s *Server) signal(signal syscall.Signal) {
-	s.t.Helper()
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		s.t.Fatal(err)
-	}
+	s.java.Resume()
 }
