@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -223,7 +222,7 @@ type process struct {
 	t      *testing.T
 	name   string
 	cmd    *exec.Cmd
-	stdout bytes.Buffer
+	stdout clitest.Buffer
 	stderr clitest.Buffer
 	done   chan struct{}
 	err    error
@@ -294,7 +293,7 @@ func (p *process) want(status int) {
 func (p *process) wantJSON(into any) {
 	p.t.Helper()
 	p.want(0)
-	lines := bufio.NewScanner(&p.stdout)
+	lines := bufio.NewScanner(strings.NewReader(p.stdout.String()))
 	lines.Buffer(nil, 1<<20)
 	var last []byte
 	for lines.Scan() {
