@@ -101,6 +101,7 @@ func (r *run) audit(ctx context.Context) error {
 			return err
 		}
 	}
+	r.figures.list(v.Shards)
 	v.Origin, v.Synced = r.binding.Origin, r.binding.Synced
 	if !v.Synced || v.Holes() {
 		if v.OpenAtOrigin, err = r.openAtOrigin(ctx, v.Origin); err != nil {

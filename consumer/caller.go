@@ -60,7 +60,7 @@ func (c caller) failed(failure error, what string, args ...any) {
 }
 
 func (c caller) tried(failure error) {
-	c.of.retries.Add(1)
+	c.of.retried()
 	c.of.run.reportFailure(c.of.first.Key, failure) // whatever it wraps, it ends no worker
 }
 
@@ -112,6 +112,7 @@ func (c caller) giveUp(
 
 // calls measures the handler's calls of one shard. It is safe for concurrent use.
 type calls struct {
+	all   *busy // of the worker; nil if they do not count there
 	mu    sync.Mutex
 	next  int
 	since map[int]time.Time // when each running call began
@@ -127,24 +128,29 @@ func (c *calls) begin() (id int) {
 	}
 	c.next++
 	c.since[c.next] = time.Now()
+	c.all.begin()
 	return c.next
 }
 
 func (c *calls) end(id int) {
+	c.all.end()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.spent += time.Since(c.since[id])
 	delete(c.since, id)
 }
 
-// state returns when the oldest running call began, zero if none runs, and the time spent in calls.
+// state returns when the oldest running call began, zero if none runs, and the time spent in calls,
+// those that run included.
 func (c *calls) state() (oldest time.Time, spent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	spent = c.spent
 	for _, since := range c.since {
+		spent += time.Since(since)
 		if oldest.IsZero() || since.Before(oldest) {
 			oldest = since
 		}
 	}
-	return oldest, c.spent
+	return oldest, spent
 }

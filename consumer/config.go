@@ -145,6 +145,9 @@ type Config struct {
 	// s.
 	ShutdownTimeout time.Duration
 
+	// CloudWatch publishes the numbers of Status there; default nil, not at all.
+	CloudWatch *CloudWatch
+
 	// Logger logs failures that are tried again, for each shard at most once every 10 s. Default
 	// slog.Default().
 	Logger *slog.Logger
@@ -213,6 +216,7 @@ func (c Config) Validate() error {
 	fault(c.Kinesis == nil, "Kinesis is missing: want a *kinesis.Client")
 	fault(c.DynamoDB == nil, "DynamoDB is missing: want a *dynamodb.Client")
 	c.handlerFaults(fault)
+	c.CloudWatch.faults(fault)
 	fault(c.From.Sequence() != "", "From is the sequence number %s: want the oldest record, "+
 		"the latest or a time", c.From.Sequence())
 	fault(c.Void < VoidAuto || c.Void > VoidStop,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/runnel-stream/runnel"
 )
@@ -23,6 +24,15 @@ type control struct {
 	of      *progress               // of the session
 	ended   bool                    // the shard's reading is over for good
 	changed chan struct{}           // closed and replaced with each change; nil if nothing waits
+
+	shown atomic.Pointer[shown] // nil before the first change
+}
+
+// shown is the part of a control that Status shows. It needs no lock, since Status may be called
+// under those that control waits for.
+type shown struct {
+	paused bool
+	halted error
 }
 
 // change makes a change, and wakes all that wait for one.
@@ -30,6 +40,7 @@ func (c *control) change(do func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	do()
+	c.shown.Store(&shown{c.paused || c.byRow, c.halted})
 	if c.changed != nil {
 		close(c.changed)
 		c.changed = nil
@@ -175,4 +186,12 @@ func (h *holding) rowPaused(paused bool) {
 	h.run.cfg.Logger.Info(text, "worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream,
 		"shard", string(h.first.Key))
 	h.event(Event{Kind: kind})
+}
+
+// state returns whether the shard is paused, and the error that stopped it.
+func (c *control) state() (paused bool, halted error) {
+	if s := c.shown.Load(); s != nil {
+		return s.paused, s.halted
+	}
+	return false, nil
 }

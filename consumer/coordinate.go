@@ -157,6 +157,7 @@ func (r *run) start(life context.Context, a adoption, e Event) {
 // collect records that a holding has ended, and reports whether the table should be looked at now.
 func (r *run) collect(life context.Context, h *holding) bool {
 	delete(r.held, h.first.Key)
+	h.giveUp()
 	r.holdings.remove(h.first.Key)
 	if h.ending == caughtUp {
 		r.once.done[h.first.Key] = true

@@ -101,6 +101,7 @@ func (d *delivery) take(ctx context.Context, p *page) error {
 	if p.ended {
 		d.of.endComplete = p.complete
 	}
+	d.of.meter.take(p)
 	d.progress.take(p)
 	return d.form.take(ctx, p)
 }
@@ -108,7 +109,8 @@ func (d *delivery) take(ctx context.Context, p *page) error {
 // settled reports a page whose records have been processed, or that a sink has taken.
 func (h *holding) settled(p *page) {
 	p.account.free(p.memory)
-	h.keeper.measure(p.bytes, p.behind)
+	h.meter.settle(p)
+	h.keeper.measure(p.bytes)
 	for _, void := range p.voided {
 		h.event(Event{
 			Kind: EventVoided, Position: void.Position, Records: void.Records,

@@ -32,8 +32,10 @@ type page struct {
 	voided         []*VoidError
 
 	behind   time.Duration
-	caughtUp bool // every record that was there at the worker's start has been read
-	ended    bool // nothing follows, ever
+	at       time.Time // of the read
+	sight    *sight    // once the form has it
+	caughtUp bool      // every record that was there at the worker's start has been read
+	ended    bool      // nothing follows, ever
 	children []runnel.Shard
 	gap      *sink.Gap // before the records
 	complete time.Time // every arrival up to then is at or before through; zero if unknown
@@ -46,6 +48,7 @@ type fetcher struct {
 	source pages.Source
 	reading
 	left    pages.Page // the part of the last read that has not been opened yet
+	got     time.Time  // when that came
 	account *account   // nil if none counts the memory
 	pages   chan page
 
@@ -131,6 +134,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 			return page{}, err
 		}
 		f.account.read(f.left.Records)
+		f.got = time.Now()
 	}
 	switch {
 	case f.left.Gone:
@@ -158,6 +162,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	}
 	f.account.opened(unopened[:len(unopened)-len(f.left.Records)], p.memory)
 	p.through, p.behind, f.left.Gap = f.After, f.left.Behind, false
+	p.at = f.got
 	if len(f.left.Records) > 0 {
 		p.behind = max(p.behind, time.Millisecond)
 	} else {

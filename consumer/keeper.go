@@ -36,6 +36,8 @@ type keeper struct {
 	asked    func(lease.Ask) // another worker should have the lease
 	paused   func(bool)      // the row says whether the shard is paused
 	failed   func(runnel.ShardID, error)
+	busy     func() time.Duration              // the worker's time in handlers so far
+	behind   func(now time.Time) time.Duration // the distance to the stream's tip
 
 	wake chan struct{} // one place: wakes run after a post or a request
 	quit chan struct{} // closed to end run after the write in hand
@@ -59,7 +61,7 @@ type keeper struct {
 		complete time.Time
 		renewed  instant       // before the last successful write was sent
 		bytes    int64         // of the data delivered since then
-		behind   time.Duration // the distance to the stream's tip
+		worked   time.Duration // busy at that time
 		beaten   chan struct{} // closed at the next successful write
 	}
 
@@ -77,8 +79,9 @@ func (r *run) newKeeper(held lease.Lease, renewed instant) *keeper {
 		key: held.Key, table: r.table, states: r.states, failover: r.cfg.Failover, failed: r.failed,
 		interval: min(r.cfg.CheckpointInterval, r.cfg.Failover/2),
 		wake:     make(chan struct{}, 1), quit: make(chan struct{}), over: make(chan struct{}),
-		held: held, tried: renewed.Time, paused: func(bool) {},
+		held: held, tried: renewed.Time, busy: r.busy.spent, paused: func(bool) {},
 	}
+	k.mu.worked = r.busy.spent()
 	k.mu.complete, k.mu.renewed, k.mu.beaten = held.Complete, renewed, make(chan struct{})
 	return k
 }
@@ -135,11 +138,11 @@ func (k *keeper) toWrite(ended bool) entry {
 	e := entry{held: k.held, c: k.mu.posted, seeks: k.mu.seeks}
 	e.held.Complete = k.mu.complete
 	if since, _ := k.mu.renewed.elapsed(); since > 0 {
-		e.held.Stats = lease.Stats{
+		e.held.Stats, e.held.ThroughputKBps = measured(k.held, lease.Stats{
 			At:     seam.Wall().Truncate(time.Millisecond).UTC(),
-			Behind: k.mu.behind.Truncate(time.Millisecond),
-			Rate:   int64(float64(k.mu.bytes) / since.Seconds()),
-		}
+			Behind: k.behind(time.Now()).Truncate(time.Millisecond),
+			Busy:   min(1, (k.busy()-k.mu.worked).Seconds()/since.Seconds()),
+		}, k.mu.bytes, since, k.failover/2)
 	}
 	switch {
 	case k.mu.rewind != nil:
@@ -182,12 +185,11 @@ func (k *keeper) unwritten() bool {
 		c.Token != k.held.Token || k.mu.saves.news(k.held))
 }
 
-// measure notes what was delivered, for the row's Stats.
-func (k *keeper) measure(bytes int64, behind time.Duration) {
+// measure notes the bytes of data that were delivered, for the row's Stats.
+func (k *keeper) measure(bytes int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.mu.bytes += bytes
-	k.mu.behind = behind
 }
 
 // post requests a checkpoint, which is written when it is due; a newer one replaces it. steps lead
@@ -366,7 +368,7 @@ func (k *keeper) kept(held lease.Lease, sent instant) {
 	k.misses = 0
 	k.mu.Lock()
 	k.held = held // under the lock, for written
-	k.mu.renewed, k.mu.bytes = sent, 0
+	k.mu.renewed, k.mu.bytes, k.mu.worked = sent, 0, k.busy()
 	close(k.mu.beaten)
 	k.mu.beaten = make(chan struct{})
 	k.mu.Unlock()

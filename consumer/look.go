@@ -62,6 +62,7 @@ func (r *run) look(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	view := r.fleet.watch.View(now, r.cfg.Failover)
+	r.looked(now, leases, skipped, view)
 	if r.once != nil {
 		left, err := r.unsettled(ctx, now, sightings, skipped)
 		if err != nil || r.once.finished {
@@ -81,6 +82,7 @@ func (r *run) look(ctx context.Context) (bool, error) {
 	})
 	view.Members = r.fleet.withMe(view.Members, false)
 	r.fleet.watching = r.fleet.isWatcher(view)
+	r.figures.watch(r.fleet.watching)
 	r.fleet.act(ctx, now, view.Plan())
 	r.fleet.expires = r.fleet.nextExpiry(now, sightings)
 	r.fleet.sweepCards(ctx, now)

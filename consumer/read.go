@@ -32,7 +32,8 @@ func (r *run) pages(
 		Pace:    pages.Pace{Tip: min(gather, r.cfg.PollInterval), Idle: r.cfg.PollInterval},
 		Backoff: retry.Backoff{Min: 50 * time.Millisecond, Max: longestBackoff},
 		Persist: true, Of: knownStream{r},
-		OnFailure: func(err error, _ int) { r.failed(shard, err) },
+		OnFailure:  func(err error, _ int) { r.failed(shard, err) },
+		OnThrottle: func() { r.throttled(shard) },
 	}
 }
 

@@ -31,7 +31,9 @@ type holding struct {
 	first  lease.Lease // as it was taken
 	keeper *keeper
 
+	number  int64 // of the run's holdings
 	control control
+	meter   meter
 	calls   calls        // of the handler
 	retries atomic.Int64 // attempts of the handler that failed
 
@@ -71,6 +73,9 @@ func (r *run) newHolding(held lease.Lease, renewed instant) *holding {
 	h := &holding{
 		run: r, first: held, keeper: r.newKeeper(held, renewed), stopping: make(chan struct{}),
 	}
+	h.number = r.figures.number()
+	h.meter.hold(held, renewed)
+	h.calls.all, h.keeper.behind = &r.busy, h.behind
 	h.keeper.asked = func(a lease.Ask) { h.depart(departure{to: a.Worker, byHand: a.ByHand}) }
 	h.keeper.paused = h.rowPaused
 	h.keeper.wrote = func(c sink.Committed) {
@@ -81,6 +86,7 @@ func (r *run) newHolding(held lease.Lease, renewed instant) *holding {
 
 func (h *holding) event(e Event) {
 	e.ShardID = h.first.Key
+	h.meter.observe(&e)
 	h.run.observe(e)
 }
 
@@ -140,6 +146,7 @@ func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 	if how, ok := h.awaitParents(ctx); !ok {
 		return how, nil
 	}
+	h.meter.begin()
 	for attempt := 1; ; attempt++ {
 		began := time.Now()
 		how, children, err := h.sessionAt(ctx)
@@ -166,6 +173,7 @@ func (h *holding) process(ctx context.Context) (ending, []runnel.Shard) {
 			attempt = 0
 			continue
 		}
+		h.retried()
 		h.run.failed(h.first.Key, err)
 		if time.Since(began) > longestBackoff {
 			attempt = 1

@@ -82,11 +82,14 @@ func (w *Worker) Run(ctx context.Context) error {
 	r := newRun(w.cfg, graceful.Done())
 	w.current.Store(r)
 	defer r.closeFanout()
+	defer r.figures.end()
 	err := r.begin(graceful)
 	if err == nil {
+		publishRest := w.publishing(life, r)
 		err = r.coordinate(life)
 		stop(nil)
 		r.handBack(life)
+		publishRest()
 	}
 	switch {
 	case errors.Is(context.Cause(ctx), seam.ErrKilled):
@@ -158,6 +161,8 @@ type run struct {
 	rows     rows                       // that cannot be read
 	buffer   buffer                     // of what was read
 	holdings holdings                   // held, for operators
+	figures  figures                    // for Status
+	busy     busy                       // in handlers
 	requests chan func(context.Context) // for the coordinator to carry out
 	origin   runnel.From                // the application's, once it is settled
 
@@ -201,6 +206,7 @@ func (r *run) isStopping() bool {
 
 func (r *run) observe(e Event) {
 	e.Time, e.Worker = time.Now(), r.cfg.WorkerID
+	r.figures.count(&e)
 	r.cfg.OnEvent(e)
 }
 
@@ -210,6 +216,9 @@ func (r *run) failed(shard runnel.ShardID, err error) {
 	if isFinal(err) {
 		r.giveUp(err)
 		return
+	}
+	if throttled(err) {
+		r.throttled(shard)
 	}
 	r.reportFailure(shard, err)
 }

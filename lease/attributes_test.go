@@ -3,6 +3,8 @@ package lease
 import (
 	"testing"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
 // Values of attributes of ours survive their text, and values of other shapes are none.
@@ -25,9 +27,27 @@ func TestAttributeTexts(t *testing.T) {
 	if got := parseStatic(static.String()); got != static {
 		t.Errorf("%q is read as %+v", static, got)
 	}
-	stats := Stats{At: time.UnixMilli(1_700_000_000_123).UTC(), Behind: 1500 * time.Millisecond, Rate: 9}
+	stats := Stats{
+		At: time.UnixMilli(1_700_000_000_123).UTC(), Behind: 1500 * time.Millisecond, Rate: 9,
+		Busy: 0.125, Ingest: 12,
+	}
 	if got := parseStats(stats.String()); got != stats {
 		t.Errorf("%q is read as %+v", stats, got)
+	}
+	stats.Busy, stats.Ingest = 0, 0
+	if got := parseStats("1700000000123 1500 9"); got != stats {
+		t.Errorf("an older version's measurements are read as %+v", got)
+	}
+	for value, want := range map[string]float64{
+		"12.500000": 12.5, "0": 0, "-1": 0, "NaN": 0, "1e300": 0, "x": 0,
+	} {
+		row := item{attrThroughput: &types.AttributeValueMemberN{Value: value}}
+		if got := readThroughput(row); got != want {
+			t.Errorf("the throughput %s is read as %v", value, got)
+		}
+	}
+	if got := readThroughput(item{attrThroughput: str("1")}); got != 0 {
+		t.Errorf("a throughput that is a text is read as %v", got)
 	}
 	for _, text := range []string{
 		"", "1", "0 h ask w", "-1 h ask w", "1  ask w", "1 h please w", "1 h ask ", "x h ask w",
@@ -46,7 +66,7 @@ func TestAttributeTexts(t *testing.T) {
 			t.Errorf("the process %q is read as %+v", text, got)
 		}
 	}
-	for _, text := range []string{"", "1 2", "1 2 -3", "1 2 3 4", "1 2 9999999999999999999"} {
+	for _, text := range []string{"", "1 2", "1 2 -3", "1 2 3 4", "1 2 3 4 x", "1 2 3 4 5 6", "1 2 9999999999999999999"} {
 		if got := parseStats(text); got != (Stats{}) {
 			t.Errorf("the measurements %q are read as %+v", text, got)
 		}

@@ -118,3 +118,21 @@ func ExampleWatch_Update() {
 	// 6s false
 	// 12s true
 }
+
+// A person has deleted the lease of a child whose parent has ended.
+func ExampleShardView_Missing() {
+	view := lease.ShardView{
+		Synced: true,
+		Shards: []runnel.Shard{
+			{ID: "shardId-000000000000", First: "1", Last: "9"},
+			{ID: "shardId-000000000001", First: "1", Parents: []runnel.ShardID{"shardId-000000000000"}},
+			{ID: "shardId-000000000002", First: "1", Parents: []runnel.ShardID{"shardId-000000000000"}},
+		},
+		Leases: []lease.Lease{
+			{Key: "shardId-000000000000", Checkpoint: runnel.End()},
+			{Key: "shardId-000000000001"},
+		},
+	}
+	fmt.Println(view.Missing())
+	// Output: [shardId-000000000002]
+}

@@ -32,6 +32,7 @@ const (
 	attrStreamName    = "streamName"      // multi-stream rows of the KCL only
 	attrCheckpointOwn = "checkpointOwner" // KCL 3.x, a hand-over in progress
 	attrEntity        = "entityType"      // KCL 3.5 and later; absent means LEASE
+	attrThroughput    = "throughputKBps"  // KCL 3.x
 
 	attrToken    = "runnelToken"
 	attrFrom     = "runnelFrom"
@@ -117,7 +118,7 @@ func decode(row item) (Lease, error) {
 	_, l.Paused = row[attrPaused]
 	_, l.Sink = row[attrSink]
 	l.State, l.StateAt = readState(row)
-	l.Stats = parseStats(text(row, attrStats))
+	l.Stats, l.ThroughputKBps = parseStats(text(row, attrStats)), readThroughput(row)
 	if name := r.text(attrStreamName); name != "" {
 		r.fail(attrStreamName, "%q: the row is of an application that reads several streams", name)
 	}

@@ -81,6 +81,10 @@ type Lease struct {
 	Ender string
 	// Stats is what the holder measured at its last write (runnelStats); zero if it is not known.
 	Stats Stats
+	// ThroughputKBps is throughputKBps, a moving average of the KiB of data that the holder
+	// processes a second; 0 if it is not known. KCL 3.x writes it with each renewal, and its leader
+	// balances by it.
+	ThroughputKBps float64
 	// Cards are the workers that announce themselves on this row, by their names; nil if none does.
 	Cards map[string]Card
 }

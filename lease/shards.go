@@ -115,6 +115,21 @@ func (v ShardView) ended(k *kin) (gone []Lease, absent []runnel.ShardID) {
 // Holes reports whether there is an open shard that the fleet would never read.
 func (v ShardView) Holes() bool { return v.kin().holes() }
 
+// Missing returns the listed shards that should have a lease and have none, in the order of their
+// ids: the children of ended parents, and open shards that the fleet would never reach. It is for a
+// table in which the leases at the origin have been created. The list of the shards may be older
+// than that of the leases; it then lacks the youngest.
+func (v ShardView) Missing() []runnel.ShardID {
+	k := v.kin()
+	var missing []runnel.ShardID
+	for _, s := range k.shards {
+		if !k.leased(s.ID) && (k.orphaned(s) || s.Open() && !k.covered(s.ID)) {
+			missing = append(missing, s.ID)
+		}
+	}
+	return missing
+}
+
 // First returns the lease that settles the origin of a new table (Table.Begin): that of the open
 // shard with the smallest id, which workers with different origins find alike. If the shard comes
 // from one at which the application begins, its lease waits for the parent's end, as any child's.

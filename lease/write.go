@@ -66,6 +66,7 @@ func (t *Table) writeOnce(ctx context.Context, seen, want Lease, w write) (Lease
 	}
 	if w.holder && !want.Stats.At.IsZero() {
 		u.set(attrStats, str(want.Stats.String()))
+		u.set(attrThroughput, throughput(want.ThroughputKBps))
 	}
 	w.update(want, u)
 	after, answer := t.send(ctx, seen, u)

@@ -104,6 +104,9 @@ type Config struct {
 	// OnFailure is called before the wait after a failed attempt that is neither a throttle nor an
 	// expired iterator, with the number of failures in a row. Default none.
 	OnFailure func(err error, failures int)
+	// OnThrottle is called after each attempt that the server refused for coming too soon. Default
+	// none.
+	OnThrottle func()
 
 	// Of is the shared knowledge of the stream. Without it, a shard or a stream that is gone is an
 	// error, and Checked and Gaps must not be set.

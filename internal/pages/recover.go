@@ -36,6 +36,9 @@ func (c *Cursor) recover(ctx context.Context, err error) (gone bool, _ error) {
 		if full, ok := errors.AsType[*throttle](err); ok {
 			err, wait = full.error, 0 // the budget waits
 		}
+		if c.cfg.OnThrottle != nil {
+			c.cfg.OnThrottle()
+		}
 	case c.gone(ctx, err):
 		return true, nil
 	case !c.cfg.Persist && !c.missing(err) && !awserr.Kinesis.Transient(err):
