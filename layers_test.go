@@ -108,6 +108,7 @@ var layers = [][]string{
 		"internal/compare",
 		"internal/demo",
 		"internal/keys",
+		"internal/workermetrics",
 		"server",
 		"sink/rollup",
 	},

@@ -2,6 +2,7 @@ package awsclient
 
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
@@ -44,6 +45,16 @@ func DynamoDB(cfg aws.Config, options ...Option) *dynamodb.Client {
 	})
 }
 
+// CloudWatch makes a CloudWatch client, as Kinesis does.
+func CloudWatch(cfg aws.Config, options ...Option) *cloudwatch.Client {
+	s := apply(options)
+	return cloudwatch.NewFromConfig(cfg, func(o *cloudwatch.Options) {
+		if s.once {
+			o.Retryer = aws.NopRetryer{}
+		}
+	})
+}
+
 // place is the destination of one API's clients.
 type place struct {
 	endpoint    string // "": AWS itself
@@ -52,7 +63,7 @@ type place struct {
 }
 
 // places is part of the configuration, so that clients of the SDK's own constructors follow it too.
-type places struct{ kinesis, dynamodb place }
+type places struct{ kinesis, dynamodb, cloudwatch place }
 
 func (p *places) serviceOptions(_ string, options any) {
 	switch o := options.(type) {
@@ -60,6 +71,8 @@ func (p *places) serviceOptions(_ string, options any) {
 		o.BaseEndpoint, o.Region, o.Credentials = p.kinesis.get()
 	case *dynamodb.Options:
 		o.BaseEndpoint, o.Region, o.Credentials = p.dynamodb.get()
+	case *cloudwatch.Options:
+		o.BaseEndpoint, o.Region, o.Credentials = p.cloudwatch.get()
 	}
 }
 

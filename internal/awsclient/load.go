@@ -9,17 +9,18 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/smithy-go/logging"
 )
 
-// Load makes the configuration for Kinesis and DynamoDB clients, for this package's constructors
-// and the SDK's. It reads the AWS environment and files. Unless the Kinesis endpoint is loopback,
-// it fetches credentials once, for at most credentialsTimeout.
+// Load makes the configuration for Kinesis, DynamoDB and CloudWatch clients, for this package's
+// constructors and the SDK's. It reads the AWS environment and files. Unless the Kinesis endpoint
+// is loopback, it fetches credentials once, for at most credentialsTimeout.
 //
-// Errors wrap ErrOptions, ErrNowhere or ErrCredentials. Load does not check DynamoDB's credentials:
-// if only those are missing, calls of the DynamoDB client return the error.
+// Errors wrap ErrOptions, ErrNowhere or ErrCredentials. Load checks Kinesis' credentials alone: if
+// only those of DynamoDB or CloudWatch are missing, calls of their clients return the error.
 func Load(ctx context.Context, options Options) (aws.Config, error) {
 	if err := options.Validate(); err != nil {
 		return aws.Config{}, err
@@ -36,7 +37,8 @@ func Load(ctx context.Context, options Options) (aws.Config, error) {
 		kinesis:  place{endpoint: kinesisEndpoint(cfg, options.Endpoint)},
 		dynamodb: place{endpoint: dynamoDBEndpoint(cfg, options.DynamoDBEndpoint)},
 	}
-	for _, p := range []*place{&where.kinesis, &where.dynamodb} {
+	where.cloudwatch.endpoint = cloudWatchEndpoint(cfg, options.Endpoint, where.kinesis.endpoint)
+	for _, p := range []*place{&where.kinesis, &where.dynamodb, &where.cloudwatch} {
 		p.region, p.credentials = cfg.Region, own
 		if !IsLoopback(p.endpoint) {
 			p.credentials = aws.NewCredentialsCache(bounded{chain, p.endpoint})
@@ -85,6 +87,19 @@ func dynamoDBEndpoint(cfg aws.Config, explicit string) string {
 		return explicit
 	}
 	return aws.ToString(dynamodb.NewFromConfig(cfg).Options().BaseEndpoint)
+}
+
+// cloudWatchEndpoint returns the endpoint of CloudWatch. Beside a Kinesis endpoint on this machine
+// it is there, too, unless another one is configured: metrics must not reach AWS by accident.
+func cloudWatchEndpoint(cfg aws.Config, explicit, ofKinesis string) string {
+	if explicit != "" {
+		return explicit
+	}
+	configured := aws.ToString(cloudwatch.NewFromConfig(cfg).Options().BaseEndpoint)
+	if configured == "" && IsLoopback(ofKinesis) {
+		return ofKinesis
+	}
+	return configured
 }
 
 // noValue signs requests to servers that do not check signatures.

@@ -1,6 +1,7 @@
 package awsclient
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -164,6 +165,48 @@ func whereTo(t *testing.T, cfg aws.Config) string {
 	}, ", ") + "; " + strings.Join([]string{
 		aws.ToString(two.BaseEndpoint), two.Region, key(two.Credentials),
 	}, ", ")
+}
+
+// Metrics go where the stream is on this machine, unless the environment says otherwise: not to AWS
+// by accident.
+func TestCloudWatchEndpoint(t *testing.T) {
+	for _, c := range []struct {
+		env, endpoint, want string
+	}{
+		{env: "AWS_ENDPOINT_URL=http://127.0.0.1:1", want: "http://127.0.0.1:1, us-east-1, runnel"},
+		{env: "AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:1", want: "http://127.0.0.1:1, us-east-1, runnel"},
+		{
+			env:  "AWS_ENDPOINT_URL_KINESIS=http://127.0.0.1:1 AWS_ENDPOINT_URL_CLOUDWATCH=http://127.0.0.1:2",
+			want: "http://127.0.0.1:2, us-east-1, runnel",
+		},
+		{env: "AWS_ENDPOINT_URL=http://127.0.0.1:1", endpoint: oneLocal, want: oneLocal + ", us-east-1, runnel"},
+		{env: awsKeys + " AWS_REGION=eu-west-1", want: "aws, eu-west-1, AKID"},
+		{
+			env:  awsKeys + " AWS_REGION=eu-west-1 AWS_ENDPOINT_URL_CLOUDWATCH=http://127.0.0.1:2",
+			want: "http://127.0.0.1:2, eu-west-1, AKID",
+		},
+	} {
+		t.Run(c.env, func(t *testing.T) {
+			cleanEnvironment(t)
+			for _, setting := range strings.Fields(c.env) {
+				name, value, _ := strings.Cut(setting, "=")
+				t.Setenv(name, value)
+			}
+			cfg, err := Load(t.Context(), Options{Endpoint: c.endpoint})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := CloudWatch(cfg).Options()
+			keys, err := o.Credentials.Retrieve(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := cmp.Or(aws.ToString(o.BaseEndpoint), "aws") + ", " + o.Region + ", " + keys.AccessKeyID
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
 }
 
 func TestNowhereSaysBothWaysOut(t *testing.T) {

@@ -44,7 +44,7 @@ func ForServer(
 		option(&f)
 	}
 	at := place{endpoint, region, f.keys}
-	where := places{at, at}
+	where := places{at, at, at}
 	return aws.Config{
 		Region: region, Credentials: f.keys, BaseEndpoint: aws.String(endpoint),
 		HTTPClient:     newHTTPClient(f.transport(), dial),

@@ -11,7 +11,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
@@ -25,12 +24,10 @@ type archiveFlags struct {
 	from                            endpoint.Flags
 	place                           placeFlags
 	stream, to, app, position, size string
-	metrics, fanout                 string
 	table                           tableFlags
-	void                            voidFlag
-	limits                          fleetLimits
-	failover, every                 time.Duration
-	readRate                        readRate
+	reading                         readFlags
+	fleet                           workerFlags
+	every                           time.Duration
 	once                            bool
 }
 
@@ -66,7 +63,7 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.place.like(c)
-			if err := notEmpty(c, "table", "layout", "fanout"); err != nil {
+			if err := notEmpty(c, "table", "layout", "fanout", "cloudwatch"); err != nil {
 				return err
 			}
 			return runArchive(c.Context(), con, f)
@@ -82,29 +79,18 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		"the application, which names the lease table (default <stream>-archive)")
 	flags.StringVar(&f.position, "from", "oldest",
 		"oldest, latest or an RFC 3339 time, for shards without a checkpoint")
-	flags.DurationVar(&f.failover, "failover", 10*time.Second,
-		"how long a worker may be silent before the others take its shards over")
-	f.readRate.addFlag(flags)
 	flags.DurationVar(&f.every, "every", 0,
 		"commit at least this often while records arrive (default 5s; in S3 60s)")
 	flags.StringVar(&f.size, "size", "64MiB", "commit at this size, before compression")
-	flags.StringVar(&f.metrics, "metrics", "",
-		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
-	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is archived")
-	f.void.addFlag(flags)
-	f.limits.addFlags(flags)
+	f.reading.addFlags(flags)
+	f.fleet.addFlags(command)
 	return command
 }
 
 func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
-	worker := consumer.Config{
-		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
-		Fanout:   fanoutOf(f.fanout),
-		ReadRate: float64(f.readRate),
-		Void:     f.void.policy(),
-	}
+	worker := consumer.Config{Stream: f.stream, App: f.app, Once: f.once}
 	target := archive.Config{Every: f.every}
 	if f.stream == "" {
 		return worker, target, exit.Usage("--stream is missing: name the stream to archive")
@@ -116,10 +102,7 @@ func (f *archiveFlags) config() (consumer.Config, archive.Config, error) {
 	if worker.App == "" {
 		worker.App = streamref.Name(f.stream) + "-archive"
 	}
-	if err := f.limits.set(&worker); err != nil {
-		return worker, target, err
-	}
-	err := f.readRate.check()
+	err := f.fleet.set(&worker, &f.reading)
 	if err != nil {
 		return worker, target, err
 	}
@@ -249,7 +232,7 @@ func (f *archiveFlags) observe(
 		if errors.Is(e.Err, archive.ErrStoreRefused) {
 			cancel(e.Err)
 		}
-		if idle := still.observe(e); f.once && idle > f.failover &&
+		if idle := still.observe(e); f.once && idle > f.fleet.failover &&
 			errors.Is(e.Err, archive.ErrUnusableLink) {
 			cancel(e.Err) // the other shards are done or wait for this one
 		}
@@ -276,12 +259,13 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	if err != nil {
 		return err
 	}
-	stopMetrics, err := counts.serve(ctx, con, f.metrics, streamref.Name(f.stream))
+	stopMetrics, err := serveMetrics(ctx, con, f.fleet.monitor.metrics,
+		f.fleet.monitor.addTo(counts.page(streamref.Name(f.stream))))
 	if err != nil {
 		return err
 	}
 	defer stopMetrics()
-	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(cfg), awsclient.DynamoDB(cfg)
+	f.fleet.connect(&worker, cfg)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	worker.Sink, worker.Logger = sink, con.Logger()
@@ -291,6 +275,7 @@ func runArchive(ctx context.Context, con *console.Console, f *archiveFlags) erro
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
+	f.fleet.monitor.worker.Store(w)
 	if err := f.probe(ctx, sink); err != nil {
 		return err
 	}

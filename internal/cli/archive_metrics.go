@@ -58,16 +58,14 @@ func archiveMetric(
 	}
 }
 
-// serve serves the counts at GET /metrics of an address, until the caller calls stop.
-func (n *archiveCounts) serve(
-	ctx context.Context, con *console.Console, addr, stream string,
-) (stop func(), err error) {
+// page returns the page of an archive's metrics.
+func (n *archiveCounts) page(stream string) *metricspage.Page {
 	page := metricspage.New()
 	metricspage.AddEach(page, metricspage.StreamLabel, archiveMetrics,
 		func() iter.Seq2[string, *archiveCounts] {
 			return func(yield func(string, *archiveCounts) bool) { yield(stream, n) }
 		})
-	return serveMetrics(ctx, con, addr, page)
+	return page
 }
 
 // serveMetrics serves a page at GET /metrics of an address, until the caller calls stop. Without an

@@ -19,22 +19,23 @@ import (
 func leasesCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "leases",
-		Short: "List the leases of a fleet, move, pause and reset them by hand",
-		Long: `List the leases of a fleet, move, pause and reset them by hand.
+		Short: "List and sum up the leases of a fleet, move, pause and reset them by hand",
+		Long: `List and sum up the leases of a fleet, move, pause and reset them by hand.
 
 A fleet is the workers of one application, --app. They share a stream's shards by leases, one for
 each shard, in a table of the application's name. The commands look at that table alone, except for
 deregister, which is for a stream.`,
 		Example: `  runnel leases list --local --app printers
+  runnel leases status --local --app printers
   runnel leases move shardId-000000000002 --to p2 --local --app printers
   runnel leases release --worker p1 --local --app printers
   runnel leases pause shardId-000000000002 --local --app printers`,
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	command.AddCommand(listLeasesCommand(con), moveLeaseCommand(con), releaseLeasesCommand(con),
-		resetLeasesCommand(con), seekLeasesCommand(con), pauseLeasesCommand(con),
-		resumeLeasesCommand(con), deregisterCommand(con))
+	command.AddCommand(listLeasesCommand(con), leaseStatusCommand(con), moveLeaseCommand(con),
+		releaseLeasesCommand(con), resetLeasesCommand(con), seekLeasesCommand(con),
+		pauseLeasesCommand(con), resumeLeasesCommand(con), deregisterCommand(con))
 	return command
 }
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/dynamotable"
 	"github.com/runnel-stream/runnel/internal/endpoint"
@@ -28,13 +27,11 @@ type rollupFlags struct {
 	dynamodb                     string // or a table of DynamoDB
 	mongodb, collection          string // or a collection of MongoDB
 	keys, sums, mins, maxs, last []string
-	bucket, time, bad, metrics   string
-	fanout                       string
+	bucket, time, bad            string
 	count, allowGaps, once       bool
-	failover, ttl                time.Duration
-	readRate                     readRate
-	void                         voidFlag
-	limits                       fleetLimits
+	ttl                          time.Duration
+	reading                      readFlags
+	fleet                        workerFlags
 }
 
 func rollupCommand(con *console.Console) *cobra.Command {
@@ -73,7 +70,7 @@ at the start is in the table. Where the stream's retention period has removed re
 		Args: usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			err := notEmpty(c, "db", "table", "dynamodb", "mongodb", "collection", "bucket", "time",
-				"bad", "app", "fanout")
+				"bad", "app", "fanout", "cloudwatch")
 			if err != nil {
 				return err
 			}
@@ -116,16 +113,10 @@ func (f *rollupFlags) addFlags(command *cobra.Command) {
 		"the application, which names the lease table (default <stream>-<table>)")
 	flags.StringVar(&f.position, "from", "oldest",
 		"oldest, latest or an RFC 3339 time, for shards that were not begun")
-	flags.DurationVar(&f.failover, "failover", 10*time.Second,
-		"how long a worker may be silent before the others take its shards over")
-	f.readRate.addFlag(flags)
-	flags.StringVar(&f.metrics, "metrics", "",
-		"HOST:PORT: serve the worker's counts there, at GET /metrics, for Prometheus")
-	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is in the table")
-	f.void.addFlag(flags)
-	f.limits.addFlags(flags)
+	f.reading.addFlags(flags)
+	f.fleet.addFlags(command)
 }
 
 // definition returns what the flags ask for.
@@ -205,12 +196,7 @@ func (f *rollupFlags) checkPlace() error {
 
 // worker returns the configuration of the worker.
 func (f *rollupFlags) worker() (consumer.Config, error) {
-	cfg := consumer.Config{
-		Stream: f.stream, App: f.app, Once: f.once, Failover: f.failover,
-		Fanout:   fanoutOf(f.fanout),
-		ReadRate: float64(f.readRate),
-		Void:     f.void.policy(),
-	}
+	cfg := consumer.Config{Stream: f.stream, App: f.app, Once: f.once}
 	switch {
 	case f.stream == "":
 		return cfg, exit.Usage("--stream is missing: name the stream to read")
@@ -244,10 +230,7 @@ func (f *rollupFlags) worker() (consumer.Config, error) {
 	} else if err != nil {
 		return cfg, exit.Usage("--app: %w", err)
 	}
-	if err := f.readRate.check(); err != nil {
-		return cfg, err
-	}
-	err := f.limits.set(&cfg)
+	err := f.fleet.set(&cfg, &f.reading)
 	if err != nil {
 		return cfg, err
 	}
@@ -279,7 +262,7 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	counts := &rollupCounts{}
-	worker.Kinesis, worker.DynamoDB = awsclient.Kinesis(aws), awsclient.DynamoDB(aws)
+	f.fleet.connect(&worker, aws)
 	worker.Logger = con.Logger()
 	worker.OnEvent = func(e consumer.Event) {
 		counts.observe(e)
@@ -287,8 +270,8 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 			cancel(final)
 		}
 	}
-	page := rollupPage(counts, streamref.Name(f.stream))
-	stopMetrics, err := serveMetrics(ctx, con, f.metrics, page)
+	stopMetrics, err := serveMetrics(ctx, con, f.fleet.monitor.metrics,
+		f.fleet.monitor.addTo(rollupPage(counts, streamref.Name(f.stream))))
 	if err != nil {
 		return err
 	}
@@ -309,6 +292,7 @@ func (f *rollupFlags) run(ctx context.Context, con *console.Console) error {
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
+	f.fleet.monitor.worker.Store(w)
 	start := time.Now()
 	stop := con.Watch(ctx, func() string { return rollupLine(f.stream, counts, start) })
 	err = w.Run(ctx)

@@ -44,7 +44,7 @@ func (f *rollupFlags) toSQL(
 	r, err := rollup.New(rollup.Config{
 		Definition: of, DB: db, Dialect: kind, Table: f.table, App: worker.App,
 		Stream: f.stream, Bad: f.policy(), AllowGaps: f.allowGaps,
-		Failover: f.failover, Logger: worker.Logger, OnCommit: counts.committed,
+		Failover: f.fleet.failover, Logger: worker.Logger, OnCommit: counts.committed,
 		OnRetry: func(r sqlsink.Retry) {
 			counts.retries.Add(1)
 			if final := finalOf(r.Err); final != nil {

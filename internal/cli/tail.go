@@ -30,8 +30,7 @@ type tailFlags struct {
 	of                  endpoint.Flags
 	stream, from, shard string
 	once, doubles       bool
-	readRate            readRate
-	void                voidFlag
+	reading             readFlags
 	fleet               tailFleetFlags
 }
 
@@ -68,8 +67,7 @@ stops, the others go on where it was; when it dies, they print its last lines ag
 	flags.BoolVar(&f.once, "once", false,
 		"end when everything that was in the stream at the start is printed")
 	flags.BoolVar(&f.doubles, "doubles", false, "print doubles too")
-	f.readRate.addFlag(flags)
-	f.void.addFlag(flags)
+	f.reading.addFlags(flags)
 	f.fleet.addFlags(command)
 	return command
 }
@@ -77,8 +75,7 @@ stops, the others go on where it was; when it dies, they print its last lines ag
 func (f *tailFlags) config(c *cobra.Command) (follow.Config, error) {
 	cfg := follow.Config{
 		Stream: f.stream, Shard: runnel.ShardID(f.shard), Once: f.once, Doubles: f.doubles,
-		ReadRate: float64(f.readRate),
-		Void:     opener.Void(f.void),
+		ReadRate: f.reading.rate, Void: opener.Void(f.reading.void),
 	}
 	if f.stream == "" {
 		return cfg, exit.Usage("--stream is missing: name the stream to read")

@@ -8,23 +8,21 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/metricspage"
 )
 
 // tailFleetFlags are the flags of tail as one worker of a fleet.
 type tailFleetFlags struct {
-	app, worker, fanout string
-	static              bool
-	failover            time.Duration
-	limits              fleetLimits
+	app, worker string
+	static      bool
+	workerFlags
 }
 
 func (f *tailFleetFlags) addFlags(command *cobra.Command) {
@@ -33,22 +31,19 @@ func (f *tailFleetFlags) addFlags(command *cobra.Command) {
 		"print as one worker of this application's fleet; it names the lease table")
 	flags.StringVar(&f.worker, "worker", "",
 		"the worker's name in the fleet (default: the host, the process and a random part)")
-	addFanout(command, &f.fanout)
 	flags.BoolVar(&f.static, "static", false,
 		"keep the shards over a restart: --worker outlives the process")
-	flags.DurationVar(&f.failover, "failover", 10*time.Second,
-		"how long a worker may be silent before the others take its shards over")
-	f.limits.addFlags(flags)
+	f.workerFlags.addFlags(command)
 }
 
 // tailFleetOnly are the flags that have no meaning without --app.
 var tailFleetOnly = []string{
-	"worker", "static", "failover", "fanout", "max-leases", "checkpoint-every", "dynamodb-endpoint",
+	"worker", "static", "dynamodb-endpoint",
 }
 
 // check returns an error for flags that do not fit together.
 func (f *tailFlags) check(c *cobra.Command) error {
-	if err := f.readRate.check(); err != nil {
+	if err := f.reading.check(); err != nil {
 		return err
 	}
 	if f.fleet.app == "" {
@@ -56,16 +51,14 @@ func (f *tailFlags) check(c *cobra.Command) error {
 			return exit.Usage("--app is empty: want the application's name, which names the " +
 				"lease table")
 		}
-		i := slices.IndexFunc(tailFleetOnly, func(name string) bool {
-			return c.Flags().Changed(name)
-		})
-		if i >= 0 {
+		only := slices.Concat(tailFleetOnly, workerOnly)
+		if i := slices.IndexFunc(only, c.Flags().Changed); i >= 0 {
 			return exit.Usage("--%s is only for a worker of a fleet: name the application with "+
-				"--app", tailFleetOnly[i])
+				"--app", only[i])
 		}
 		return nil
 	}
-	if err := notEmpty(c, "fanout"); err != nil {
+	if err := notEmpty(c, "fanout", "cloudwatch"); err != nil {
 		return err
 	}
 	if f.shard != "" {
@@ -81,12 +74,7 @@ func (f *tailFlags) check(c *cobra.Command) error {
 func (f *tailFlags) worker(con *console.Console, from runnel.From) consumer.Config {
 	cfg := consumer.Config{
 		Stream: f.stream, App: f.fleet.app, WorkerID: f.fleet.worker, Static: f.fleet.static,
-		Failover: f.fleet.failover, From: from, Once: f.once, KeepDoubles: f.doubles,
-		ReadRate: float64(f.readRate), Logger: con.Logger(), Fanout: fanoutOf(f.fleet.fanout),
-		Void: f.void.policy(),
-	}
-	if f.fleet.failover == 0 {
-		cfg.Failover = -1 // refused, where 0 would mean the default
+		From: from, Once: f.once, KeepDoubles: f.doubles, Logger: con.Logger(),
 	}
 	return cfg
 }
@@ -101,10 +89,10 @@ func runTailFleet(con *console.Console, c *cobra.Command, f *tailFlags, from run
 		return err
 	}
 	cfg := f.worker(con, from)
-	if err := f.fleet.limits.set(&cfg); err != nil {
+	if err := f.fleet.set(&cfg, &f.reading); err != nil {
 		return err
 	}
-	cfg.Kinesis, cfg.DynamoDB = awsclient.Kinesis(to), awsclient.DynamoDB(to)
+	f.fleet.connect(&cfg, to)
 	var mu sync.Mutex // several shards print
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
@@ -128,6 +116,13 @@ func runTailFleet(con *console.Console, c *cobra.Command, f *tailFlags, from run
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
+	f.fleet.monitor.worker.Store(w)
+	stop, err := serveMetrics(ctx, con, f.fleet.monitor.metrics,
+		f.fleet.monitor.addTo(metricspage.New()))
+	if err != nil {
+		return err
+	}
+	defer stop()
 	err = w.Run(ctx)
 	closed := errors.Is(context.Cause(ctx), syscall.EPIPE)
 	switch known := new(exit.Error); {

@@ -68,5 +68,42 @@ const (
 	RollupTakeovers      = rollupPrefix + "takeovers_total"
 )
 
-// StreamLabel is the label with the name of a stream.
-const StreamLabel = "stream"
+// The metrics of a worker of a fleet, with the labels StreamLabel and AppLabel. Those of the fleet
+// are only on the pages of watchers.
+const (
+	workerPrefix          = "runnel_worker_"
+	WorkerTotalLeases     = workerPrefix + "total_leases"
+	WorkerTotalShards     = workerPrefix + "total_shards"
+	WorkerUnclaimedLeases = workerPrefix + "unclaimed_leases"
+
+	WorkerLeases           = workerPrefix + "leases"
+	WorkerWatching         = workerPrefix + "watching"
+	WorkerRetentionSeconds = workerPrefix + "retention_seconds"
+	WorkerRecords          = workerPrefix + "records_total"
+	WorkerBytes            = workerPrefix + "bytes_total"
+	WorkerRetries          = workerPrefix + "retries_total"
+	WorkerThrottles        = workerPrefix + "throttles_total"
+)
+
+// The metrics of a shard that a worker holds, with the label ShardLabel, too. ShardState has
+// StateLabel and is 1.
+const (
+	shardPrefix                = workerPrefix + "shard_"
+	ShardBehindSeconds         = shardPrefix + "behind_seconds"
+	ShardCheckpointAgeSeconds  = shardPrefix + "checkpoint_age_seconds"
+	ShardHandlerSeconds        = shardPrefix + "handler_seconds_total"
+	ShardHandlerRunningSeconds = shardPrefix + "handler_running_seconds"
+	ShardRecords               = shardPrefix + "records_total"
+	ShardBytes                 = shardPrefix + "bytes_total"
+	ShardRetries               = shardPrefix + "retries_total"
+	ShardThrottles             = shardPrefix + "throttles_total"
+	ShardState                 = shardPrefix + "state"
+)
+
+// The labels: the name of a stream, an application, a shard, and the state of a shard.
+const (
+	StreamLabel = "stream"
+	AppLabel    = "app"
+	ShardLabel  = "shard"
+	StateLabel  = "state"
+)

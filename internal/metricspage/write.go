@@ -52,10 +52,22 @@ type Metric[S any] struct {
 // AddEach adds metrics to the page, with one series of each metric for each state. The label has
 // the name that all yields with the state. The page calls all whenever it is served.
 func AddEach[S any](p *Page, label string, metrics []Metric[S], all func() iter.Seq2[string, S]) {
+	AddLabelled(p, []string{label}, metrics, func(yield func([]string, S) bool) {
+		for name, state := range all() {
+			if !yield([]string{name}, state) {
+				return
+			}
+		}
+	})
+}
+
+// AddLabelled adds metrics to the page, with one series of each metric for each state. The labels
+// have the values that all yields with the state, in their order. The page calls all whenever it is
+// served.
+func AddLabelled[S any](p *Page, labels []string, metrics []Metric[S], all iter.Seq2[[]string, S]) {
 	c := &collector[S]{metrics: metrics, all: all}
 	for _, m := range metrics {
-		c.descriptions = append(c.descriptions,
-			prometheus.NewDesc(m.Name, m.Help, []string{label}, nil))
+		c.descriptions = append(c.descriptions, prometheus.NewDesc(m.Name, m.Help, labels, nil))
 	}
 	p.registry.MustRegister(c)
 }
@@ -63,7 +75,7 @@ func AddEach[S any](p *Page, label string, metrics []Metric[S], all func() iter.
 type collector[S any] struct {
 	metrics      []Metric[S]
 	descriptions []*prometheus.Desc // of the metrics
-	all          func() iter.Seq2[string, S]
+	all          iter.Seq2[[]string, S]
 }
 
 // Describe implements prometheus.Collector. It describes nothing, because the series change.
@@ -71,13 +83,14 @@ func (*collector[S]) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
 func (c *collector[S]) Collect(series chan<- prometheus.Metric) {
-	for name, state := range c.all() {
+	for labels, state := range c.all {
 		for i, m := range c.metrics {
 			kind := prometheus.CounterValue
 			if m.Gauge {
 				kind = prometheus.GaugeValue
 			}
-			series <- prometheus.MustNewConstMetric(c.descriptions[i], kind, m.Value(state), name)
+			series <- prometheus.MustNewConstMetric(
+				c.descriptions[i], kind, m.Value(state), labels...)
 		}
 	}
 }
