@@ -64,6 +64,11 @@ interop: ## real clients of other languages against one server; installs them in
 	$(MAKE) s3
 	$(MAKE) sql
 	$(MAKE) mongo
+	$(MAKE) alerts
+
+.PHONY: alerts
+alerts: ## the alerts of deploy/ on real fleets, by promtool, which interop/install has installed
+	RUNNEL_PROMTOOL=$(CURDIR)/.tools/interop/promtool/promtool go test ./deploy -count=1
 
 .PHONY: s3
 s3: ## the archive on a real server of S3, which interop/install has installed
