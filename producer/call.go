@@ -55,7 +55,7 @@ func (p *Producer) seal(made *call) {
 func (p *Producer) send(ctx context.Context, made *call) (*kinesis.PutRecordsOutput, error) {
 	if p.cfg.Order != OrderChained {
 		inTime := notAfter(made.until, p.clock.now)
-		return p.cfg.Kinesis.PutRecords(ctx, p.input(made), ownCall, inTime)
+		return p.puts.PutRecords(ctx, p.input(made), ownCall, inTime)
 	}
 	output, err := p.cfg.Kinesis.PutRecord(ctx, p.single(made), ownCall)
 	if err != nil || output == nil {

@@ -46,7 +46,8 @@ const unitBytes = 256 << 10
 type Config struct {
 	// Stream is the stream's name or its ARN. Required.
 	Stream string
-	// Kinesis makes the calls, with its own credentials and endpoint. Required.
+	// Kinesis makes the calls, with its own credentials and endpoint. PutRecords goes in CBOR where
+	// the server understands it; docs/fleet.md describes that. Required.
 	Kinesis KinesisAPI
 
 	// Order is the promised order of the records, and the way they are packed. Default OrderKey.

@@ -19,6 +19,7 @@ type Producer struct {
 	cfg   Config
 	clock *clock
 	reads *awscbor.Client // by cfg.Reader
+	puts  *awscbor.Writer // by cfg.Kinesis
 
 	// life is the context of the calls. end cancels it, with a cause.
 	life context.Context //nolint:containedctx // the producer's own life, ended by Close
@@ -76,6 +77,7 @@ func New(ctx context.Context, cfg Config) (*Producer, error) {
 		cfg:         cfg,
 		clock:       newClock(),
 		reads:       awscbor.New(cfg.Reader),
+		puts:        awscbor.NewWriter(cfg.Kinesis),
 		charting:    make(chan struct{}, 1),
 		scheduleNow: make(chan struct{}, 1),
 		deliverNow:  make(chan struct{}, 1),

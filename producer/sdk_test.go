@@ -236,11 +236,16 @@ func TestIncompleteResult(t *testing.T) {
 	}
 }
 
-// The server stores records and loses the answers; the producer puts to it through the whole SDK.
+// The server stores records, in JSON only, and loses the answers; the producer puts to it through the
+// whole SDK.
 func TestStoredAgainstAcknowledged(t *testing.T) {
 	s := &stream{}
 	var requests atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Content-Type") != "application/x-amz-json-1.1" {
+			w.WriteHeader(http.StatusUnsupportedMediaType)
+			return
+		}
 		var input kinesis.PutRecordsInput
 		if err := json.NewDecoder(r.Body).Decode(&input); err != nil {
 			t.Error(err)

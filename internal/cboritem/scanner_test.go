@@ -41,6 +41,21 @@ func TestStrings(t *testing.T) {
 	}
 }
 
+// AppendHead chooses the shortest form.
+func TestAppendHead(t *testing.T) {
+	for n, want := range map[uint64]string{
+		0: "60", 23: "77", 24: "7818", 255: "78ff", 256: "790100", 65535: "79ffff", 65536: "7a00010000",
+		math.MaxUint32: "7affffffff", math.MaxUint32 + 1: "7b0000000100000000",
+	} {
+		if got := hex.EncodeToString(cboritem.AppendHead(nil, cboritem.Text, n)); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	if got := string(cboritem.AppendString([]byte{1}, cboritem.Bytes, "ab")); got != "\x01\x42ab" {
+		t.Errorf("%q", got)
+	}
+}
+
 // Whole numbers and floats have every width.
 func TestNumbers(t *testing.T) {
 	for digits, want := range map[string]int64{

@@ -185,7 +185,7 @@ func TestPutRemembersRefusedRecords(t *testing.T) {
 			server := r.serve("", "--limits", "off")
 			f := r.front()
 			f.refusing(func(_ int64, body []byte) string {
-				if bytes.Contains(body, []byte(`"poison"`)) {
+				if bytes.Contains(body, []byte("poison")) {
 					return "ValidationException"
 				}
 				return ""

@@ -134,11 +134,11 @@ func (r *reading) appendRecordCBOR(dst []byte, record *shardlog.Record) []byte {
 	}
 	dst = appendCBORHead(dst, cboritem.Map, members)
 	dst = appendCBORTime(appendCBORText(dst, "ApproximateArrivalTimestamp"), record.Arrival)
-	dst = appendCBORString(appendCBORText(dst, "Data"), cboritem.Bytes, record.Data)
+	dst = cboritem.AppendString(appendCBORText(dst, "Data"), cboritem.Bytes, record.Data)
 	if encrypted {
 		dst = appendCBORText(appendCBORText(dst, "EncryptionType"), catalogue.EncryptionKMS)
 	}
 	dst = appendCBORText(appendCBORText(dst, "PartitionKey"), record.PartitionKey)
-	return appendCBORString(appendCBORText(dst, "SequenceNumber"), cboritem.Text,
+	return cboritem.AppendString(appendCBORText(dst, "SequenceNumber"), cboritem.Text,
 		numberOf(r.shard, record.Number).appendText(number[:0]))
 }

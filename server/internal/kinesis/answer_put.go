@@ -108,7 +108,7 @@ func (r *putResult) appendCBOR(dst []byte, encrypted bool) []byte {
 	}
 	var text [64]byte
 	number := numberOf(r.shard, r.number).appendText(text[:0])
-	dst = appendCBORString(appendCBORText(dst, "SequenceNumber"), cboritem.Text, number)
-	return appendCBORString(appendCBORText(dst, "ShardId"), cboritem.Text,
+	dst = cboritem.AppendString(appendCBORText(dst, "SequenceNumber"), cboritem.Text, number)
+	return cboritem.AppendString(appendCBORText(dst, "ShardId"), cboritem.Text,
 		shardid.Append(text[:0], r.shard.Index))
 }

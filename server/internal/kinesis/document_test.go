@@ -114,11 +114,11 @@ func appendOpen(dst []byte, major byte, length int, open func() bool) (head, end
 // appendPieces cuts an indefinite text between characters: every piece is a text by itself.
 func appendPieces(dst []byte, major byte, s string, open func() bool) []byte {
 	if !open() {
-		return appendCBORString(dst, major, s)
+		return cboritem.AppendString(dst, major, s)
 	}
 	dst = append(dst, major<<5|cboritem.Indefinite)
 	for _, r := range strings.SplitAfter(s, "a") {
-		dst = appendCBORString(dst, major, r)
+		dst = cboritem.AppendString(dst, major, r)
 	}
 	return append(dst, cboritem.Break)
 }
