@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 	"unsafe"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,14 +20,27 @@ import (
 // A call asks for as many records as there is room for, by the size of the records before. It
 // reserves that room as long as it runs. Its answer may be larger, since sizes differ; then the
 // next calls wait. A shard's reads begin small, double while they are full, and shrink when they
-// are not, so that idle shards reserve next to nothing. It is safe for concurrent use.
+// are not, so that idle shards reserve next to nothing.
+//
+// A share of a thousandth is small: a shard that alone gets many records would make far more calls
+// than it may, and a thousand calls of a few records cost more than one of many. So a shard whose
+// handler was quick with the last read may ask for more than its share, as a loan. The handler
+// still gets pages within the share. The fetcher holds the rest, and discards it after one turn if
+// other shards wait for room; it reads that part again later. As long as there are loans, shards
+// take turns: each one waits until there is room for the read that it wants.
+//
+// It is safe for concurrent use.
 type buffer struct {
 	limit int64
 
 	mu     sync.Mutex
 	used   int64      // by all shards
 	shards int        // shards that are read
+	loans  int        // shards with a loan
 	queue  []*account // that wait for room: the first one comes first
+	// waits is set while the queue has a shard that other shards must let free memory first. Those
+	// behind it wait, too, or it would never get a large read.
+	waits bool
 }
 
 // account is one shard's part of the buffer.
@@ -35,7 +49,12 @@ type account struct {
 	// limit is the number of records that a read may ask for.
 	limit int
 
+	// lends is set if the shard's reads may exceed its share: the fetcher can discard them.
+	lends bool
+
 	// The buffer's lock guards these.
+	quick    bool  // the last read was handed over in less than quickRead
+	lent     bool  // a loan is not settled
 	held     int64 // of what was read and is not finished, and reserved
 	reserved int64 // for the read in hand
 	asked    int   // records of that read
@@ -52,8 +71,16 @@ const (
 	// maxAnswer is the memory of the largest answer: 10 MiB of data in 10,000 records (AWS,
 	// "GetRecords").
 	maxAnswer = 10<<20 + maxRecords*readOverhead
-	// firstWindow is the least read in bytes, if the size of the records is known.
+	// firstWindow is the least read in bytes, if the size of the records is known and shares are
+	// not smaller.
 	firstWindow = 256 << 10
+	// leastWindow is the least read in bytes, if the size of the records is known.
+	leastWindow = 16 << 10
+	// shardCost is the memory of a shard that is read, beside its records: goroutines and buffers. It
+	// counts for at most a quarter of the buffer.
+	shardCost = 16 << 10
+	// loanPart is the part of the buffer that one read may ask for.
+	loanPart = 16
 	// userOverhead is the memory of a user record beside its data: the record itself, and the texts
 	// of its number and key.
 	userOverhead = int64(unsafe.Sizeof(runnel.Record{})) + numberBytes + keyBytes
@@ -61,6 +88,13 @@ const (
 	readOverhead = int64(unsafe.Sizeof(types.Record{})) + numberBytes + keyBytes
 	numberBytes  = 64 // of the text of a sequence number
 	keyBytes     = 28 // of the text of a partition key, as most are
+)
+
+// These are the times of a loan. A handler that takes longer than quickRead for a read gets no loan
+// for the next one. After turn a loan ends if other shards wait.
+const (
+	quickRead = 500 * time.Millisecond
+	turn      = time.Second
 )
 
 // add adds the account of a shard.
@@ -75,9 +109,11 @@ func (b *buffer) add(limit int) *account {
 // the read may ask for.
 func (a *account) room(ctx context.Context) (int, error) {
 	a.of.mu.Lock()
-	a.give(a.reserved) // of a read whose answer was discarded
-	a.reserved = 0
-	n := a.grant()
+	a.discard() // the room of a read whose answer was not used
+	n := 0
+	if !a.of.waits {
+		n, a.of.waits = a.grant()
+	}
 	if n == 0 {
 		a.of.queue = append(a.of.queue, a)
 	}
@@ -94,48 +130,108 @@ func (a *account) room(ctx context.Context) (int, error) {
 	defer a.of.mu.Unlock()
 	if i := slices.Index(a.of.queue, a); i >= 0 {
 		a.of.queue = slices.Delete(a.of.queue, i, i+1)
+		a.of.serve()
 	} else {
 		<-a.granted
-		a.give(a.reserved)
-		a.reserved = 0
+		a.discard()
 	}
 	return 0, context.Cause(ctx)
 }
 
 // share is the memory that a shard may hold. The lock is held.
-func (b *buffer) share() int64 { return b.limit / int64(max(1, b.shards)) }
+func (b *buffer) share() int64 { return b.size() / int64(max(1, b.shards)) }
 
-// grant reserves room for a read and returns its records; 0 if there is none. The lock is held.
-func (a *account) grant() int {
+// size is the memory for records. The lock is held.
+func (b *buffer) size() int64 { return b.limit - min(b.limit/4, int64(b.shards)*shardCost) }
+
+// grant reserves room for a read and returns its records; 0 if there is none. It reports whether
+// the shard then waits for the memory of others. The lock is held.
+func (a *account) grant() (n int, waits bool) {
 	size, window := a.size, a.window
 	if size == 0 {
 		size, window = unknownSize, maxAnswer
 	}
-	share := a.of.share()
+	share, free := a.of.share(), a.of.size()-a.of.used
 	// Two reads fit in a share, so that one is under way while the handler works on the other.
-	room := min(window, max(share/2, size), share-a.held, a.of.limit-a.of.used)
-	n := int(min(room/size, int64(a.limit)))
+	want := min(window, max(share/2, size))
+	room := min(want, share-a.held, free)
+	if loan := min(window, a.of.limit/loanPart); loan > want && a.lends && a.quick &&
+		a.size > 0 && !a.lent && a.held <= share {
+		// Without any loan the free memory is all that this shard would wait for in vain.
+		if free >= loan/2 || a.of.loans > 0 {
+			want, room = loan, min(loan, free)
+		}
+	}
+	if room < max(want/2, min(size, want)) {
+		switch {
+		case a.of.loans > 0 && room == free:
+			return 0, true
+		case a.held > 0:
+			return 0, false
+		}
+	}
+	n = min(max(1, int(room/size)), a.limit)
 	if room >= maxAnswer {
 		n = a.limit
 	}
-	if n <= 0 {
-		if a.held > 0 {
-			return 0
-		}
-		n = 1
-	}
 	a.asked, a.reserved = n, min(int64(n)*size, maxAnswer)
+	if n == 1 {
+		a.reserved = min(a.reserved, share) // a larger record has room nevertheless
+	}
+	if a.lends && n > 1 && a.held+a.reserved > share {
+		a.lent = true
+		a.of.loans++
+	}
 	a.held += a.reserved
 	a.of.used += a.reserved
-	return n
+	return n, false
 }
 
 // unused gives the room of a read back that brought nothing.
 func (a *account) unused() {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	a.give(a.reserved)
-	a.reserved = 0
+	a.discard()
+}
+
+// discard gives the room of a read back. The lock is held.
+func (a *account) discard() {
+	reserved := a.reserved
+	if a.reserved = 0; reserved > 0 {
+		a.repay()
+		a.give(reserved)
+	}
+}
+
+// overdue reports whether a loan is to be ended, for the shards that wait.
+func (a *account) overdue(since time.Time) bool {
+	if a == nil || time.Since(since) < turn {
+		return false
+	}
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	return a.lent && len(a.of.queue) > 0
+}
+
+// settle notes that no part of the last read is left that could be discarded. The read came so
+// long ago.
+func (a *account) settle(took time.Duration) {
+	if a == nil {
+		return
+	}
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	a.quick = took < quickRead
+	a.repay()
+	a.of.serve()
+}
+
+// repay ends a loan. The lock is held.
+func (a *account) repay() {
+	if a.lent {
+		a.lent = false
+		a.of.loans--
+	}
 }
 
 // read takes the answer of a read in the place of the room that was reserved for it.
@@ -155,10 +251,12 @@ func (a *account) read(records []types.Record) {
 	if n := int64(len(records)); n > 0 {
 		// A new size counts at once if it is larger, since the next answer may be as large.
 		a.size = max(bytes/n+1, a.size-a.size/8)
+		half := a.of.share() / 2
+		least := min(firstWindow, max(half, leastWindow))
 		if len(records) >= a.asked {
-			a.window = max(min(2*a.window, a.of.share()/2), firstWindow)
+			a.window = max(min(2*a.window, max(half, a.of.limit/loanPart)), least)
 		} else {
-			a.window = max(a.window/2, firstWindow)
+			a.window = max(a.window/2, least)
 		}
 	}
 	reserved := a.reserved
@@ -179,6 +277,16 @@ func (a *account) opened(records []types.Record, memory int64) {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	a.give(-memory)
+}
+
+// fits estimates how many of the records a page takes.
+func (a *account) fits(records []types.Record) int {
+	if a == nil || len(records) == 0 {
+		return len(records)
+	}
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	return int(min(int64(len(records)), a.of.share()/2/sizeOf(&records[0])+1))
 }
 
 // full reports whether a page of so many bytes is as large as a page may be: two of them fit in a
@@ -210,6 +318,7 @@ func (a *account) close() {
 		return
 	}
 	a.of.shards--
+	a.repay()
 	held := a.held
 	a.give(held)
 	a.closed = true
@@ -222,10 +331,19 @@ func (a *account) give(bytes int64) {
 	}
 	a.held -= bytes
 	a.of.used -= bytes
-	a.of.queue = slices.DeleteFunc(a.of.queue, func(waits *account) bool {
-		n := waits.grant()
+	a.of.serve()
+}
+
+// serve grants room to the shards in the queue, in their order. The lock is held.
+func (b *buffer) serve() {
+	b.waits = false
+	b.queue = slices.DeleteFunc(b.queue, func(a *account) bool {
+		n := 0
+		if !b.waits {
+			n, b.waits = a.grant()
+		}
 		if n > 0 {
-			waits.granted <- n
+			a.granted <- n
 		}
 		return n > 0
 	})

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
 	"github.com/runnel-stream/runnel/internal/pages"
@@ -51,6 +53,10 @@ type fetcher struct {
 	got     time.Time  // when that came
 	account *account   // nil if none counts the memory
 	pages   chan page
+	// again makes a source that reads on after a position, up to which every record has arrived
+	// before the time complete. Nil: what was read cannot be discarded.
+	again   func(after runnel.Position, complete time.Time) pages.Source
+	arrived time.Time // the last opened record; zero before
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -71,6 +77,18 @@ func (r *run) fetch(
 	source, end := r.source(of, cfg)
 	f := r.newFetcher(source, open)
 	f.account = account
+	if _, polls := source.(*pages.Cursor); polls {
+		account.lends = true
+		f.again = func(after runnel.Position, complete time.Time) pages.Source {
+			if after != runnel.Start() {
+				cfg.From = runnel.FromSequence(after.Sequence)
+			}
+			if !complete.IsZero() {
+				cfg.Complete = complete
+			}
+			return pages.New(cfg)
+		}
+	}
 	ctx, f.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(f.done)
@@ -104,6 +122,7 @@ func (f *fetcher) loop(ctx context.Context) {
 		case errors.As(err, &void):
 			failures++
 			f.run.failed(f.Shard, err)
+			f.endTurn()
 			retry.WaitOr(ctx, backoff(failures, longestBackoff), nil)
 			continue
 		case errors.Is(err, errStopping): // the deliverer sees it, too
@@ -112,15 +131,46 @@ func (f *fetcher) loop(ctx context.Context) {
 			f.run.giveUp(err)
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if !f.handOver(ctx, p) {
 			return
-		case f.pages <- p:
 		}
 		if failures = 0; p.ended {
 			return
 		}
+		if len(f.left.Records) == 0 {
+			f.account.settle(time.Since(f.got))
+		}
 	}
+}
+
+// handOver passes a page to the deliverer. While it waits, it discards the rest of a read that is
+// out of its turn. It returns false if ctx ends first.
+func (f *fetcher) handOver(ctx context.Context, p page) bool {
+	for {
+		f.endTurn()
+		var turns <-chan time.Time
+		if len(f.left.Records) > 0 && f.again != nil {
+			turns = time.After(turn)
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case f.pages <- p:
+			return true
+		case <-turns:
+		}
+	}
+}
+
+// endTurn discards the part of the last read that has not been opened, if it is a loan that is due.
+// The part is read again.
+func (f *fetcher) endTurn() {
+	if len(f.left.Records) == 0 || f.again == nil || !f.account.overdue(f.got) {
+		return
+	}
+	f.account.opened(f.left.Records, 0)
+	f.left, f.source = pages.Page{}, f.again(f.After, f.arrived)
+	f.account.settle(time.Since(f.got))
 }
 
 // read returns the next page: from the rest of the last read, or from another one. A page ends when
@@ -143,7 +193,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		p.gap, f.After = f.gapBefore()
 	}
 	from, unopened := f.After, f.left.Records
-	p.records, p.account = make([]runnel.Record, 0, len(f.left.Records)), f.account
+	p.records, p.account = make([]runnel.Record, 0, f.account.fits(f.left.Records)), f.account
 	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords &&
 		!f.account.full(p.memory) {
 		if err := f.open(ctx, &f.left.Records[0], &p); err != nil {
@@ -158,6 +208,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 			}
 			break
 		}
+		f.arrived = aws.ToTime(f.left.Records[0].ApproximateArrivalTimestamp)
 		f.left.Records = f.left.Records[1:]
 	}
 	f.account.opened(unopened[:len(unopened)-len(f.left.Records)], p.memory)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // These are the names of the ways of putting.
@@ -31,7 +33,7 @@ type way struct {
 
 // task is the work of a client.
 type task struct {
-	server *server
+	server *process.Server
 	file   string
 	passes int
 	most   time.Duration
@@ -69,8 +71,8 @@ func itself(name string) func(ctx context.Context, t task) *exec.Cmd {
 		if err != nil {
 			self = os.Args[0]
 		}
-		return exec.CommandContext(ctx, self, asClient, name, "https://"+t.server.address,
-			t.server.ca(), t.file, strconv.Itoa(t.passes), t.most.String())
+		return exec.CommandContext(ctx, self, asClient, name, "https://"+t.server.Address,
+			t.server.CA(), t.file, strconv.Itoa(t.passes), t.most.String())
 	}
 }
 
@@ -80,8 +82,8 @@ func kpl(cfg Config) func(ctx context.Context, t task) *exec.Cmd {
 		libraries := filepath.Join(cfg.Tools, "interop", "kpl", "lib", "*")
 		return exec.CommandContext(ctx, "java", "-Xmx512m",
 			"-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", libraries,
-			filepath.Join("bench", "producers", "Put.java"), t.server.address, t.server.ca(),
-			t.server.dir, t.file, strconv.Itoa(t.passes),
+			filepath.Join("bench", "producers", "Put.java"), t.server.Address, t.server.CA(),
+			t.server.Dir, t.file, strconv.Itoa(t.passes),
 			fmt.Sprint(t.most.Milliseconds()), t.limits)
 	}
 }

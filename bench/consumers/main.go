@@ -1,0 +1,103 @@
+// Command consumers measures the readers of a backlog beside each other: a worker of package
+// consumer, and the Java KCL. It prints Markdown: records per second of processor time and peak
+// memory, for records of 1 KiB and of 100 B, for aggregates, and for a thousand shards.
+// `make bench-consumers` runs it, and bench/README.md has its output.
+//
+// One server has one stream for each load. Each reader is a process of its own, with a lease table
+// of its own, and reads the whole stream. Its handler counts. The first tenth of the records warms
+// the reader up; processor time counts from there to the last record, memory from the start.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+// Config has the settings of a measurement.
+type Config struct {
+	// Rounds is the number of measurements; medians count. Default 5.
+	Rounds int
+	// Only chooses loads by name. Default all.
+	Only *regexp.Regexp
+	// Runnel is the binary that `make build` makes. Default bin/runnel.
+	Runnel string
+	// Tools is the folder into which interop/install puts the KCL. Default .tools.
+	Tools string
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) > 1 && os.Args[1] == asReader {
+		err = read(ctx, os.Args[2:], os.Stdin, os.Stdout)
+	} else {
+		err = run(ctx, os.Args[1:], os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "consumers:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// parse reads the command line.
+func parse(args []string) (Config, error) {
+	var cfg Config
+	flags := flag.NewFlagSet("consumers", flag.ContinueOnError)
+	flags.IntVar(&cfg.Rounds, "rounds", 5, "the number of rounds")
+	only := flags.String("only", "", "measure only the loads with a name that matches this "+
+		"expression")
+	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
+	flags.StringVar(&cfg.Tools, "tools", ".tools", "the folder of the installed KCL")
+	err := flags.Parse(args)
+	if err != nil {
+		return cfg, err
+	}
+	if cfg.Only, err = regexp.Compile(*only); err != nil {
+		return cfg, fmt.Errorf("-only: %w", err)
+	}
+	if cfg.Rounds < 1 {
+		return cfg, fmt.Errorf("-rounds is %d: want 1 or more", cfg.Rounds)
+	}
+	if _, err := os.Stat(cfg.Runnel); err != nil {
+		return cfg, fmt.Errorf("%w: make build makes it", err)
+	}
+	return cfg, nil
+}
+
+// run measures all readers and writes the report. It returns an error if a reader fails.
+func run(ctx context.Context, args []string, w io.Writer) (err error) {
+	cfg, err := parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	readers, remove, err := readers(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	begin := time.Now()
+	m := measured{}
+	for _, l := range loads() {
+		if !cfg.Only.MatchString(l.name) {
+			continue
+		}
+		if err := m.measure(ctx, cfg, l, readers, begin); err != nil {
+			return fmt.Errorf("%s: %w", l.name, err)
+		}
+	}
+	_, err = io.WriteString(w, m.report(cfg))
+	return err
+}
