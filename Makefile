@@ -55,7 +55,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: kills
 kills: ## the kill runs: real processes, kill -9, a verdict; one of them wants RUNNEL_DATA
-	go test ./internal/cli -run '^Test(|Put|Server|Time|Fleet|Relay)Kills$$' -count=1
+	go test ./internal/cli -run '^Test(|Put|Server|Time|Fleet|Record|Relay)Kills$$' -count=1
 
 .PHONY: interop
 interop: ## real clients of other languages against one server; installs them into .tools

@@ -516,9 +516,11 @@ func (r *rollupRun) cutOff(ways ...*way) {
 }
 
 // reshard splits or merges a shard, if the stream is not busy with one.
-func (r *rollupRun) reshard() {
-	t, name := r.t, aws.String("events")
-	listed, err := r.client.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: name})
+func (r *rollupRun) reshard() { reshardEvents(r.t, r.client, r.reshards) }
+
+func reshardEvents(t *testing.T, client *kinesis.Client, random *rand.Rand) {
+	name := aws.String("events")
+	listed, err := client.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -534,15 +536,15 @@ func (r *rollupRun) reshard() {
 		return key
 	}
 	slices.SortFunc(open, func(a, b types.Shard) int { return low(a).Compare(low(b)) })
-	i := r.reshards.IntN(len(open))
-	if i+1 < len(open) && r.reshards.IntN(2) == 0 {
-		_, err = r.client.MergeShards(t.Context(), &kinesis.MergeShardsInput{
+	i := random.IntN(len(open))
+	if i+1 < len(open) && random.IntN(2) == 0 {
+		_, err = client.MergeShards(t.Context(), &kinesis.MergeShardsInput{
 			StreamName: name, ShardToMerge: open[i].ShardId,
 			AdjacentShardToMerge: open[i+1].ShardId,
 		})
 	} else {
 		middle := keyspace.Range{Start: low(open[i]), End: high(open[i])}.Middle().String()
-		_, err = r.client.SplitShard(t.Context(), &kinesis.SplitShardInput{
+		_, err = client.SplitShard(t.Context(), &kinesis.SplitShardInput{
 			StreamName: name, ShardToSplit: open[i].ShardId, NewStartingHashKey: &middle,
 		})
 	}
