@@ -10,7 +10,8 @@
 // The Java KCL runs in two versions side by side: 3.5.1 with fan-out and 2.7.2 with polling. Each
 // has two workers, with runnel as their Kinesis, DynamoDB and CloudWatch. Meanwhile shards split
 // and merge, and one worker is killed. `make interop-all` runs both versions in both ways and
-// writes the table of docs/interop.md.
+// writes the table of docs/interop.md. A worker of runnel and one of each KCL also take turns by
+// one lease row, inside an aggregate each time.
 //
 // Amazon's DynamoDB Local serves for comparison: runnel and DynamoDB Local get the same random
 // requests and must give the same answers, except for

@@ -217,13 +217,14 @@ func (f *fleet) startWorker(name string) *worker {
 	return f.startKCL(f.version, name)
 }
 
-// startKCL starts a JVM with a KCL of a version. protocol is that of a KCL 3; by default its own.
-func (f *fleet) startKCL(version, name string, protocol ...string) *worker {
+// startKCL starts a JVM with a KCL of a version. more are further arguments of the Java program: the
+// protocol of a KCL 3, by default its own, and the last record to read.
+func (f *fleet) startKCL(version, name string, more ...string) *worker {
 	dir, err := filepath.Abs("../.tools/interop/kcl/" + version)
 	f.must(err)
 	return startWorker(f.t, f.read.kclLine, name, f.p.environment("http", ""), append([]string{
 		"java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp",
 		filepath.Join(dir, "lib", "*") + ":" + filepath.Join(dir, "classes"),
 		"Worker", *f.stream, f.app, name, f.retrieval,
-	}, protocol...)...)
+	}, more...)...)
 }

@@ -23,8 +23,14 @@ import software.amazon.kinesis.retrieval.RetrievalSpecificConfig;
 import software.amazon.kinesis.retrieval.fanout.FanOutConfig;
 import software.amazon.kinesis.retrieval.polling.PollingConfig;
 
-/** A KCL worker that prints what it reads: RECORD SHARD KEY DATA. */
+/**
+ * A KCL worker that prints what it reads: RECORD SHARD KEY DATA. Its arguments are STREAM APP
+ * WORKER RETRIEVAL [PROTOCOL [LAST]]. At the record with the data LAST it makes a checkpoint, and
+ * ends at once. An empty PROTOCOL is the KCL's own.
+ */
 public final class Worker {
+    private static String last;
+
     public static void main(String[] args) {
         String stream = args[0];
         String app = args[1];
@@ -45,8 +51,11 @@ public final class Worker {
             .parentShardPollIntervalMillis(500)
             .shardConsumerDispatchPollIntervalMillis(200)
             .schedulerInitializationBackoffTimeMillis(200);
-        if (args.length > 4) {
+        if (args.length > 4 && !args[4].isEmpty()) {
             speak(coordinator, args[4]);
+        }
+        if (args.length > 5) {
+            last = args[5];
         }
         Scheduler scheduler = new Scheduler(
             configs.checkpointConfig(), coordinator,
@@ -88,8 +97,13 @@ public final class Worker {
         @Override
         public void processRecords(ProcessRecordsInput input) {
             for (KinesisClientRecord record : input.records()) {
-                System.out.println("RECORD " + shard + " " + record.partitionKey() + " "
-                    + StandardCharsets.UTF_8.decode(record.data()));
+                String data = StandardCharsets.UTF_8.decode(record.data()).toString();
+                System.out.println("RECORD " + shard + " " + record.partitionKey() + " " + data);
+                if (data.equals(last)) {
+                    checkpoint(() -> input.checkpointer().checkpoint(
+                        record.sequenceNumber(), record.subSequenceNumber()));
+                    Runtime.getRuntime().halt(0);
+                }
             }
             if (!input.records().isEmpty()) {
                 checkpoint(input.checkpointer()::checkpoint);
