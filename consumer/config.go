@@ -81,6 +81,12 @@ type Config struct {
 	// pauses. Default nil: the shard goes on. Not with Sink, which gets each gap itself.
 	OnGap func(runnel.ShardID, sink.Gap) error
 
+	// Output names where the handler keeps its results, such as "the DynamoDB table edits", if all
+	// workers of the application must keep them there. The first worker's choice holds for the
+	// lease table. Run of a worker with another one returns an error that matches
+	// lease.ErrOtherOutput, before the worker reads anything. Default "": it is not checked.
+	Output string
+
 	// Fanout makes the worker read by enhanced fan-out; nil: by polling.
 	Fanout *Fanout
 

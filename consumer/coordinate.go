@@ -125,7 +125,7 @@ func (r *run) take(ctx context.Context, wanted []lease.Sighting, kind EventKind)
 func (r *run) claim() lease.Claim {
 	return lease.Claim{
 		Worker: r.cfg.WorkerID, MaxLeases: r.cfg.MaxLeases, Static: r.static,
-		Origin: r.origin, Sink: r.cfg.Sink != nil,
+		Origin: r.origin, Sink: r.cfg.Sink != nil, Output: r.output,
 	}
 }
 

@@ -27,6 +27,7 @@ func (r *run) create(ctx context.Context, leases []lease.Lease) error {
 }
 
 func (r *run) createOne(ctx context.Context, l lease.Lease) (created bool, err error) {
+	l.Output = r.output
 	_, created, err = r.table.Create(ctx, l)
 	if errors.Is(err, lease.ErrUnreadableRow) { // created since the list was read
 		r.reportRow(string(l.Key), err)

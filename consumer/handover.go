@@ -276,6 +276,6 @@ func (h *holding) childLease(child runnel.Shard) lease.Lease {
 		origin = runnel.FromTime(h.first.From)
 	}
 	l := lease.NewLease(child, origin)
-	l.Origin = &h.run.origin
+	l.Origin, l.Output = &h.run.origin, h.run.output
 	return l
 }

@@ -44,7 +44,8 @@ func (r *run) recreated(now lease.Stream) error {
 func isFinal(err error) bool {
 	return errors.Is(err, lease.ErrOtherStream) || errors.Is(err, ErrStreamGone) ||
 		errors.Is(err, lease.ErrTableNotFound) || errors.Is(err, ErrReplaced) ||
-		errors.Is(err, lease.ErrManagedByKCL3) || errors.Is(err, lease.ErrMultiStream)
+		errors.Is(err, lease.ErrManagedByKCL3) || errors.Is(err, lease.ErrMultiStream) ||
+		errors.Is(err, lease.ErrOtherOutput)
 }
 
 // giveUp ends the worker with an error that isFinal, or a *haltError. The first one counts.

@@ -22,7 +22,7 @@ const longestBackoff = 5 * time.Second
 func transient(err error) bool {
 	for _, final := range []error{
 		lease.ErrOtherStream, lease.ErrManagedByKCL3, lease.ErrMultiStream, lease.ErrNotLeaseTable,
-		ErrOtherConsumer,
+		lease.ErrOtherOutput, ErrOtherConsumer,
 	} {
 		if errors.Is(err, final) {
 			return false

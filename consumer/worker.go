@@ -165,6 +165,7 @@ type run struct {
 	busy     busy                       // in handlers
 	requests chan func(context.Context) // for the coordinator to carry out
 	origin   runnel.From                // the application's, once it is settled
+	output   string                     // the application's, once it is settled
 
 	// These belong to the coordinator.
 	binding lease.Binding
@@ -265,7 +266,13 @@ func (r *run) begin(ctx context.Context) error {
 			return r.audit(ctx)
 		},
 		func() error {
-			r.origin = r.binding.Origin
+			if r.cfg.Output == "" {
+				return nil
+			}
+			return r.table.SettleOutput(ctx, r.cfg.Output)
+		},
+		func() error {
+			r.origin, r.output = r.binding.Origin, r.cfg.Output
 			r.fleet.findIndex(ctx)
 			return nil
 		},

@@ -16,6 +16,7 @@ type Claim struct {
 	MaxLeases int    // how many leases it may hold; 0 means no limit
 	Static    Static // zero unless the name outlives its process
 	Sink      bool   // it has a sink, which keeps the position
+	Output    string // where its records go, for rows that do not say it; "": it is not settled
 	// Origin is where the application began, for rows that do not say it.
 	Origin runnel.From
 }

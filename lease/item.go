@@ -47,6 +47,7 @@ const (
 	attrStatic   = "runnelStatic"
 	attrPaused   = "runnelPaused"
 	attrSink     = "runnelSink"
+	attrOutput   = "runnelOutput"
 
 	attrOrigin    = "runnelOrigin"
 	attrOriginAt  = "runnelOriginTime"
@@ -91,6 +92,7 @@ func decode(row item) (Lease, error) {
 		MaxLeases:     int(r.number(attrMax, false)),
 		Pin:           r.text(attrPin),
 		Ender:         r.text(attrEnder),
+		Output:        r.text(attrOutput),
 		Cards:         readCards(row),
 	}
 	l.Ask, l.askText = readAsk(row)
@@ -301,6 +303,7 @@ func encode(l Lease) item {
 	optional(attrStream, l.Stream)
 	optional(attrHold, l.Hold)
 	optional(attrHolder, l.Holder)
+	optional(attrOutput, l.Output)
 	if l.Origin != nil {
 		row[attrOrigin] = str(string(l.Origin.Word()))
 		if at := l.Origin.Time(); !at.IsZero() {

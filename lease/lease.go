@@ -77,6 +77,9 @@ type Lease struct {
 	// Sink is set if the worker that took the lease last has a sink, which keeps the position with
 	// its records (runnelSink). Rows of older versions do not say it; see also Token.
 	Sink bool
+	// Output names where the application's records go (runnelOutput); "" if the row does not say
+	// it. See Table.SettleOutput.
+	Output string
 	// Ender is the worker of this package that ended the shard (runnelEnder).
 	Ender string
 	// Stats is what the holder measured at its last write (runnelStats); zero if it is not known.

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -15,8 +16,12 @@ import (
 // passed to it, or to be robbed of a program that passes nothing. It raises
 // ownerSwitchesSinceCheckpoint if another worker held it, and ends a KCL 3.x hand-over. The
 // checkpoint, the children and a pending checkpoint stay. ErrLeaseLost means that the row has
-// changed since: its owner is alive, or another worker was first.
+// changed since: its owner is alive, or another worker was first. An *OutputError means that the
+// row has another output than by.Output.
 func (t *Table) Take(ctx context.Context, seen Lease, by Claim) (Lease, error) {
+	if err := (appOutput{table: t, name: by.Output}).check(seen); err != nil {
+		return Lease{}, err
+	}
 	return t.take(ctx, seen, owner{by, rand.Text()})
 }
 
@@ -64,6 +69,7 @@ func (o owner) of(row Lease) Lease {
 	if o.hold != "" { // the owner speaks for itself
 		row.Sink = o.Sink
 	}
+	row.Output = cmp.Or(row.Output, o.Output)
 	row.Ask, row.askText = Ask{}, ""
 	if row.Pin != o.Worker {
 		row.Pin = ""
@@ -92,6 +98,9 @@ func (o owner) set(row Lease, u *update) {
 		u.set(attrSink, num(1))
 	} else {
 		u.remove(attrSink)
+	}
+	if o.Output != "" {
+		u.set(attrOutput, str(row.Output))
 	}
 	u.remove(attrCheckpointOwn, attrAsk)
 }
