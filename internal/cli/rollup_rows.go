@@ -64,6 +64,7 @@ func (f *rollupFlags) toRows(
 			return err
 		}
 	}
+	worker.Output = rows.Output()
 	worker.Handler = func(ctx context.Context, batch *consumer.Batch) error {
 		err := rows.Handle(ctx, batch)
 		if err != nil {

@@ -19,7 +19,7 @@ func workerError(doing, stream string, err error) error {
 		return exit.Outside(fmt.Errorf("%s: %w", doing, err))
 	case errors.Is(err, lease.ErrOtherStream), errors.Is(err, lease.ErrManagedByKCL3),
 		errors.Is(err, lease.ErrMultiStream), errors.Is(err, lease.ErrNotLeaseTable),
-		errors.Is(err, consumer.ErrOtherConsumer):
+		errors.Is(err, lease.ErrOtherOutput), errors.Is(err, consumer.ErrOtherConsumer):
 		return exit.Usage("%w", err)
 	default:
 		return exit.Outside(endpoint.Hint(fmt.Errorf("%s: %w", doing, err), stream))

@@ -86,7 +86,8 @@ func OpenRows(ctx context.Context, cfg RowsConfig) (*Rows, error) {
 	return r, nil
 }
 
-// isNew returns an error if the application has processed records of the stream.
+// isNew returns an error if the application fills another table, or has processed records of the
+// stream. Workers that start at the same moment find neither: see Output.
 func (c RowsConfig) isNew(ctx context.Context, stream lease.Stream) error {
 	table, err := lease.New(lease.Config{DynamoDB: c.Leases, Table: c.App, Stream: stream})
 	if err != nil {
@@ -101,6 +102,11 @@ func (c RowsConfig) isNew(ctx context.Context, stream lease.Stream) error {
 		return err
 	}
 	for _, l := range leases {
+		if l.Output != "" && l.Output != c.Store.String() {
+			return Lasting(fmt.Errorf("%w: %w", ErrOtherSetup, &lease.OutputError{
+				Table: c.App, Want: c.Store.String(), Have: l.Output,
+			}))
+		}
 		if l.Processed() != runnel.Start() {
 			return Lasting(fmt.Errorf("%w: application %s has processed records into another "+
 				"table, so %s would begin in the middle: name another application, which begins "+
@@ -118,6 +124,10 @@ func newRows(cfg RowsConfig) *Rows {
 		backoff: retry.Backoff{Min: 10 * time.Millisecond, Max: time.Second},
 	}
 }
+
+// Output is the consumer.Config.Output of the workers that call Handle. Without it, two workers
+// that begin an application with two tables at the same moment share the records between them.
+func (r *Rows) Output() string { return r.cfg.Store.String() }
 
 // Handle is a consumer.Handler. When it returns nil, every row of the batch is written. After an
 // error some of them may be; the batch, or another one with its records, may be handled again.

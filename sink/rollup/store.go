@@ -29,7 +29,8 @@ type RowStore interface {
 	// KeepBad keeps a bad record under its shard and position. A record that is there already is
 	// written again.
 	KeepBad(ctx context.Context, bad BadRecord) error
-	// String names the table for messages, such as "table edits".
+	// String names the table, such as "table edits", for messages and in the rows of the lease
+	// table. So it is the same for all workers and versions.
 	String() string
 }
 

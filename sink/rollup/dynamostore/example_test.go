@@ -39,7 +39,7 @@ func Example() {
 	}
 	worker, err := consumer.New(consumer.Config{
 		Stream: "edits", App: "edits-per-minute", Kinesis: streams, DynamoDB: tables,
-		Handler: rows.Handle,
+		Handler: rows.Handle, Output: rows.Output(),
 	})
 	if err != nil {
 		log.Fatal(err)

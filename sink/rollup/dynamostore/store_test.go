@@ -3,7 +3,10 @@ package dynamostore_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,8 +14,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"go.uber.org/goleak"
 
+	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/sink/rollup"
 	"github.com/runnel-stream/runnel/sink/rollup/dynamostore"
@@ -242,5 +248,73 @@ func TestValidate(t *testing.T) {
 	store, err := dynamostore.New(dynamostore.Config{DynamoDB: client, Table: "edits"})
 	if err != nil || store.String() != "the DynamoDB table edits" {
 		t.Errorf("%v, %v", store, err)
+	}
+}
+
+// TestTwoTables lets workers of one application begin at the same moment with two tables, two
+// workers with each. All records are in one table, and none in the other.
+func TestTwoTables(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 4))
+	const records = 8
+	for n := range records {
+		_, err := server.Kinesis().PutRecord(t.Context(), &kinesis.PutRecordInput{
+			StreamName: aws.String("orders"), PartitionKey: aws.String(fmt.Sprint(n)),
+			Data: []byte(`{"k":"a"}`),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 15 {
+		app := fmt.Sprint("app", round)
+		var workers []*consumer.Worker
+		var counts [2]atomic.Int64
+		for i := range 4 {
+			table := i % 2
+			store, err := target(server.DynamoDB(), fmt.Sprint(app, "-", table)).Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows, err := rollup.OpenRows(t.Context(), rollup.RowsConfig{
+				Definition: rollup.Definition{
+					Keys:    []rollup.Field{{Pointer: "/k"}},
+					Columns: []rollup.Column{{Op: rollup.Count}},
+				},
+				Store: store, Kinesis: server.Kinesis(), Leases: server.DynamoDB(),
+				App: app, Stream: "orders",
+				OnCommit: func(c rollup.Commit) { counts[table].Add(int64(c.Records)) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, err := consumer.New(consumer.Config{
+				Stream: "orders", App: app, WorkerID: fmt.Sprint("w", i), Once: true,
+				Kinesis: server.Kinesis(), DynamoDB: server.DynamoDB(),
+				Handler: rows.Handle, Output: rows.Output(), Failover: time.Second,
+				Logger: slog.New(slog.DiscardHandler),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			workers = append(workers, w)
+		}
+		errs := make([]error, len(workers))
+		var group sync.WaitGroup
+		for i, w := range workers {
+			group.Go(func() { errs[i] = w.Run(t.Context()) })
+		}
+		group.Wait()
+		won := 0
+		if counts[0].Load() == 0 {
+			won = 1
+		}
+		if counts[won].Load() != records || counts[1-won].Load() != 0 {
+			t.Fatalf("round %d: %d and %d records", round, counts[0].Load(), counts[1].Load())
+		}
+		for i, err := range errs {
+			if errors.Is(err, lease.ErrOtherOutput) != (i%2 != won) || i%2 == won && err != nil {
+				t.Fatalf("round %d: worker %d, beside table %d: %v", round, i, won, err)
+			}
+		}
 	}
 }
