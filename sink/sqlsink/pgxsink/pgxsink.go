@@ -70,13 +70,20 @@ func (t transaction) Exec(ctx context.Context, text string, args ...any) (int64,
 	return tag.RowsAffected(), err
 }
 
+// Handle calls the handler, and closes what it has left open: the sink's own statements would fail
+// with "conn busy", and neither blame a record nor name the handler's error.
 func (t transaction) Handle(ctx context.Context, batch *sqlsink.Batch) error {
-	return t.handler(ctx, unended{t.tx}, batch)
+	left := &open{conn: t.tx.Conn().PgConn()}
+	err := t.handler(ctx, unended{tracked{t.tx, left}}, batch)
+	if failed := left.end(); err == nil {
+		err = failed
+	}
+	return err
 }
 
 // unended is a transaction that its handler cannot end: neither by mistake nor by the habit of a
 // deferred Rollback.
-type unended struct{ pgx.Tx }
+type unended struct{ tracked }
 
 var errEnd = errors.New("pgxsink: the sink ends the transaction, and not its handler")
 
