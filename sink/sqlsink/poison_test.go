@@ -317,3 +317,50 @@ func TestSwallowed(t *testing.T) {
 		}
 	})
 }
+
+// An error of class 42 may be caused by data: to_tsquery has one for a text that is no query. It
+// holds the shard and blames no record, unless the handler returns it without its SQLSTATE.
+func TestDeadOfClass42(t *testing.T) {
+	eachPostgres(t, func(t *testing.T, d *database) {
+		for _, wrapped := range []bool{true, false} {
+			r := newRig(t, d, 8)
+			r.cfg.Poison = sqlsink.DeadLetter
+			s := r.sink(func(ctx context.Context, do statement, batch *sqlsink.Batch) error {
+				for _, record := range batch.Records {
+					query := "a & b"
+					if number(record) == 3 {
+						query = "a & & b"
+					}
+					err := do(ctx, "select to_tsquery($1)", query)
+					if err != nil && wrapped {
+						return fmt.Errorf("search: %w", err)
+					}
+					if err != nil {
+						return fmt.Errorf("search: %v", err)
+					}
+				}
+				return r.effects(ctx, do, batch)
+			})
+			w := r.open(s)
+			if !wrapped {
+				r.write(w, 0, 8)
+				if numbers, reasons := r.dead(); !slices.Equal(numbers, []int{3}) {
+					t.Errorf("dead: %v %q", numbers, reasons)
+				}
+				continue
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := started(t, func() error {
+				_, err := w.Write(ctx, r.batch(0, 8))
+				return err
+			})
+			until(t, "it has failed", func() bool { return len(r.retries.list()) > 6 })
+			cancel()
+			if err := within(t, time.Minute, done); err == nil {
+				t.Error("the shard does not hold")
+			}
+			r.wantUnblamed()
+			r.wantEffects()
+		}
+	})
+}
