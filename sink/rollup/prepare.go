@@ -24,6 +24,8 @@ type schema interface {
 	createBad() string
 	// typeOf returns the database's word for a kind.
 	typeOf(k kind) string
+	// notNull says how to make a column not null.
+	notNull(c cell) string
 }
 
 // described is a table as the database has it.
@@ -39,6 +41,7 @@ type describedColumn struct {
 	text     string // the type, in the database's words
 	required bool   // a row without a value is refused
 	nullable bool
+	primary  bool // it is part of the primary key
 }
 
 // Prepare makes the table of the rows, or checks that it fits, and notes in the table runnel_rollup
@@ -226,8 +229,11 @@ func (r *Rollup) fits(there *described) error {
 		case there.loose && c.op == Sum:
 			fault("column %s may overflow unseen, since the table is not STRICT", c.name)
 		case column.nullable && i >= shape.keys:
-			fault("column %s may be null, and a null stays null whatever is merged: make it not "+
-				"null", c.name)
+			fault("column %s may be null, and a null stays null whatever is merged: %s", c.name,
+				r.table.notNull(c))
+		case column.nullable && !column.primary:
+			fault("column %s may be null, and is part of the rows' key: %s", c.name,
+				r.table.notNull(c))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(there.columns)) {

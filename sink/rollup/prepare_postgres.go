@@ -27,6 +27,10 @@ func (p *postgres) exclusive(ctx context.Context, tx *sql.Tx) error {
 
 func (p *postgres) typeOf(k kind) string { return postgresTypes[k] }
 
+func (p *postgres) notNull(c cell) string {
+	return "alter table " + p.of.table + " alter column " + quote(c.name) + " set not null"
+}
+
 func (p *postgres) registry() string {
 	return "create table if not exists runnel_rollup (table_name text primary key, " +
 		"app text not null, stream text not null, definition text not null, " +

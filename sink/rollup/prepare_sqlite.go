@@ -11,6 +11,11 @@ func (l *sqlite) is() *shape { return l.of }
 
 func (l *sqlite) typeOf(k kind) string { return sqliteTypes[k] }
 
+func (l *sqlite) notNull(c cell) string {
+	return "SQLite cannot alter that, so make the table anew with " + quote(c.name) + " " +
+		sqliteTypes[c.kind] + " not null"
+}
+
 // exclusive takes the lock of the writer, which the first write takes.
 func (l *sqlite) exclusive(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "update runnel_position set position = position where false")
@@ -36,6 +41,9 @@ func (l *sqlite) create() string {
 
 func (l *sqlite) createBad() string { return l.of.createBad("blob", "text") }
 
+const sqliteColumns = `select name, lower(type), "notnull" and dflt_value is null, not "notnull",
+  pk > 0 from pragma_table_info(?)`
+
 const sqliteIndexes = `select
   (select group_concat(coalesce(name, '')) from pragma_index_info(i.name))
 from pragma_index_list(?) i where i."unique" and not i.partial
@@ -59,11 +67,10 @@ func (l *sqlite) describe(ctx context.Context, tx *sql.Tx) (*described, error) {
 		return nil, unfit("%s is there and is no table: name another --table", d.name)
 	}
 	d.loose = !strict
-	err = scanEach(ctx, tx, `select name, lower(type), "notnull" and dflt_value is null, `+
-		`not "notnull" from pragma_table_info(?)`, d.name, func(scan func(...any) error) error {
+	err = scanEach(ctx, tx, sqliteColumns, d.name, func(scan func(...any) error) error {
 		var name string
 		var c describedColumn
-		err := scan(&name, &c.text, &c.required, &c.nullable)
+		err := scan(&name, &c.text, &c.required, &c.nullable, &c.primary)
 		c.kind = l.kindOf(name, c.text)
 		d.columns[name] = c
 		return err

@@ -471,7 +471,7 @@ func TestRefused(t *testing.T) {
 func TestTableOfAnother(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {
 		_, err := d.db.ExecContext(t.Context(), `create table "Edits of All" `+
-			`(note text default 'x', count bigint not null, sum_v bigint, k text, unique (k))`)
+			`(note text default 'x', count bigint not null, sum_v bigint, k text not null, unique (k))`)
 		must(t, err)
 		cfg := d.config("Edits of All", count())
 		r := prepared(t, cfg)
@@ -481,6 +481,43 @@ func TestTableOfAnother(t *testing.T) {
 		if !reflect.DeepEqual(got, []string{"a|2|x"}) {
 			t.Errorf("the rows are %q", got)
 		}
+	})
+}
+
+// TestNullableKey refuses a table whose key may be null, and names the fix. After the fix the table
+// fits. A primary key fits as it is, though SQLite lets its columns be null.
+func TestNullableKey(t *testing.T) {
+	each(t, func(t *testing.T, d *database) {
+		exec := func(text string) {
+			t.Helper()
+			_, err := d.db.ExecContext(t.Context(), text)
+			must(t, err)
+		}
+		prepare := func(table string) error {
+			r, err := rollup.New(d.config(table, count()))
+			must(t, err)
+			return r.Prepare(t.Context())
+		}
+		exec("create table own (k text primary key, count bigint not null)")
+		must(t, prepare("own"))
+		exec("create table loose (k text unique, count bigint not null)")
+		fix := `alter table "loose" alter column "k" set not null`
+		words := fix
+		if d.kind == rollup.SQLite {
+			words = `make the table anew with "k" text not null`
+		}
+		err := prepare("loose")
+		if unfit := new(rollup.UnfitError); !errors.As(err, &unfit) ||
+			!strings.Contains(err.Error(), "column k may be null") ||
+			!strings.Contains(err.Error(), words) {
+			t.Fatalf("got %v, want %q", err, words)
+		}
+		if d.kind == rollup.SQLite {
+			exec("drop table loose")
+			fix = "create table loose (k text not null unique, count bigint not null)"
+		}
+		exec(fix)
+		must(t, prepare("loose"))
 	})
 }
 
