@@ -66,9 +66,13 @@ func (f *rollupFlags) toSQL(
 	case err != nil:
 		return nil, databaseError(err, "--db")
 	}
-	worker.Sink = r
+	worker.Sink, worker.Output = r, sqlOutput
 	return func() { _ = db.Close() }, nil
 }
+
+// sqlOutput keeps an application that fills a SQL database out of stores of rows, and the other way
+// round. It names neither the database, which may be moved, nor the table, which Prepare compares.
+const sqlOutput = "a SQL database"
 
 // openSQL opens the database of --db.
 func (f *rollupFlags) openSQL(ctx context.Context) (rollup.Dialect, *sql.DB, error) {
