@@ -107,6 +107,41 @@ func TestPauseEndsWithTheHold(t *testing.T) {
 	}
 }
 
+// controlling hands each event to control, with the worker, once start has returned it.
+func (f *fleet) controlling(
+	id string, control func(*member, consumer.Event), change ...func(*consumer.Config),
+) *member {
+	f.Helper()
+	var w *member
+	started := make(chan struct{})
+	w = f.start(id, append(change, func(c *consumer.Config) {
+		c.OnEvent = func(e consumer.Event) {
+			f.observe(e)
+			<-started
+			control(w, e)
+		}
+	})...)
+	close(started)
+	return w
+}
+
+// OnEvent may pause a shard as soon as the worker has it: no record is handed out.
+func TestPauseAtTheTaking(t *testing.T) {
+	onEachForm(t, 1, func(f *fleet, form form) {
+		f.stream.put("x", keys(10)...)
+		tally := newTally(f)
+		w := f.controlling("w1", func(w *member, e consumer.Event) {
+			if e.Kind == consumer.EventLeaseTaken {
+				w.Pause(e.ShardID)
+			}
+		}, form.into(tally.handle))
+		<-time.After(3 * failover)
+		tally.wantCount(0, 0)
+		w.Resume()
+		tally.awaitCount(failover, 10)
+	})
+}
+
 // A paused shard has no end: neither its children nor a hand-over wait for more than that.
 func TestPauseBeforeTheEnd(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {

@@ -145,9 +145,9 @@ func (r *run) takeOne(ctx context.Context, seen lease.Lease) adoption {
 // start begins to read the shard of a lease that the worker now holds.
 func (r *run) start(life context.Context, a adoption, e Event) {
 	h := r.newHolding(a.lease, a.sent)
-	h.event(e)
 	r.held[a.lease.Key] = h
-	r.holdings.add(h)
+	r.holdings.add(h) // before the event, whose receiver may pause the shard
+	h.event(e)
 	go func() {
 		h.work(life)
 		r.ended <- h
