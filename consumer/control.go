@@ -133,14 +133,18 @@ func (c *control) close() {
 	c.ended = true
 }
 
-// halt stops the shard until it is resumed or sought, or until it is to be handed over: then it
-// returns false.
-func (c *control) halt(ctx context.Context, why error, stopping <-chan struct{}) bool {
+// halt stops the shard until it is resumed or sought.
+func (c *control) halt(why error) {
 	c.change(func() {
 		if c.sought == nil { // it was not sought meanwhile
 			c.halted = why
 		}
 	})
+}
+
+// awaitResume waits until the shard is not halted. It returns false if the shard is to be handed
+// over before that.
+func (c *control) awaitResume(ctx context.Context, stopping <-chan struct{}) bool {
 	for {
 		c.mu.Lock()
 		halted, changed := c.halted != nil, c.wait()

@@ -229,6 +229,23 @@ func stopsTheShard(f *fleet, form form, then string) {
 	}
 }
 
+// OnEvent may resume the shard at the event that says that it has stopped.
+func TestResumeAtTheStop(t *testing.T) {
+	onEachForm(t, 1, func(f *fleet, form form) {
+		f.stream.put("x", "a", "poison", "b")
+		p := newPoison(f, isPoison(3))
+		f.controlling("w1", func(w *member, e consumer.Event) {
+			if e.Kind == consumer.EventShardStopped {
+				w.Resume(e.ShardID)
+			}
+		}, form.into(p.do), onError(consumer.ErrorPolicy{Attempts: 1}))
+		p.awaitCount(failover, 3)
+		if n := len(f.happened(consumer.EventShardStopped)); n != 2 {
+			t.Errorf("it stopped %d times, want 2", n)
+		}
+	})
+}
+
 // With Once a shard that stops ends the worker with the handler's error.
 func TestPoisonEndsOnce(t *testing.T) {
 	onEachForm(t, 1, func(f *fleet, form form) {

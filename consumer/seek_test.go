@@ -37,7 +37,8 @@ func TestSeekBeforeTheHalt(t *testing.T) {
 		if err := c.seek(runnel.Start(), func() {}); err != nil {
 			t.Fatal(err)
 		}
-		if !c.halt(t.Context(), &haltError{}, nil) {
+		c.halt(&haltError{})
+		if !c.awaitResume(t.Context(), nil) {
 			t.Error("it stays stopped")
 		}
 		if _, sought := c.begin(nil, new(progress)); !sought {

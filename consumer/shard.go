@@ -189,11 +189,12 @@ func (h *holding) halt(ctx context.Context, why *haltError) bool {
 	h.run.cfg.Logger.Error("the shard stops: a record is out of attempts", "worker",
 		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(h.first.Key),
 		"at", why.at.String(), "error", why.err)
+	h.control.halt(why) // before the event, whose receiver may resume the shard
 	h.event(Event{Kind: EventShardStopped, Position: why.at, Err: why})
 	if h.run.cfg.Once {
 		h.run.giveUp(fmt.Errorf("shard %s: %w", h.first.Key, why))
 	}
-	return h.control.halt(ctx, why, h.stopping)
+	return h.control.awaitResume(ctx, h.stopping)
 }
 
 // awaitParents returns once the shard's parents have been processed to their ends.
