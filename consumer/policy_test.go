@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/sink"
 )
 
 // poison fails on some records, and counts the attempts at each record.
@@ -421,5 +422,21 @@ func TestHandlersErrorEndsNoWorker(t *testing.T) {
 		})
 		f.start("w1", form.into(p.do))
 		p.awaitCount(failover, 2)
+	})
+}
+
+// A handler may fail with a sink's error, since it may write to one. The shard stops as with any
+// other error.
+func TestHandlersErrorIsNotTheWorkersSinks(t *testing.T) {
+	onEachForm(t, 1, func(f *fleet, form form) {
+		f.stream.put("x", "poison")
+		moved := &sink.MovedError{To: sink.Committed{End: runnel.End()}}
+		p := newPoison(f, func(*runnel.Record, int) error { return moved })
+		f.start("w1", form.into(p.do), onError(consumer.ErrorPolicy{Attempts: 1}))
+		f.await(failover, "the stop", func() bool {
+			return len(f.happened(consumer.EventShardStopped)) == 1
+		})
+		<-time.After(failover)
+		p.wantCount(0, 0)
 	})
 }

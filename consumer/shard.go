@@ -269,6 +269,7 @@ func (h *holding) session(
 	if err != nil {
 		return 0, nil, err
 	}
+	writes, isSink := form.(*sinkForm)
 	d := &delivery{of: h, form: form, progress: p}
 	for {
 		if d.at = at.End; d.at == runnel.End() {
@@ -279,20 +280,20 @@ func (h *holding) session(
 		}
 		h.event(Event{Kind: EventShardStarted, Position: d.at})
 		how, children, err = d.run(ctx)
-		if _, isSink := form.(*sinkForm); !isSink && err == nil && how == finished {
+		if !isSink && err == nil && how == finished {
 			if known := h.keeper.knows(); known != nil {
 				h.atEnd, _ = known.MarshalBinary() // it returns no error
 			}
 		}
 		var moved *sink.MovedError
-		if !errors.As(err, &moved) {
+		if !isSink || !errors.As(err, &moved) {
 			return how, children, err
 		}
 		h.event(Event{Kind: EventMoved, Position: moved.To.End})
 		if err := p.move(moved.To); err != nil {
 			return 0, nil, err
 		}
-		form.(*sinkForm).now = moved.To
+		writes.now = moved.To
 		if at = moved.To; h.isStopping() && at.End != runnel.End() {
 			return stopped, nil, nil
 		}
