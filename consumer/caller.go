@@ -25,6 +25,15 @@ type caller struct {
 // call calls user code once. failure is the code's own error, or its panic; err ends the work on
 // the shard, and then the code's result does not count.
 func (c caller) call(ctx context.Context, do func(context.Context) error) (failure, err error) {
+	return c.callBy(ctx, guarded, do)
+}
+
+// guard calls user code, and turns what ends it without an error into one.
+type guard func(context.Context, func(context.Context) error) error
+
+func (c caller) callBy(
+	ctx context.Context, by guard, do func(context.Context) error,
+) (failure, err error) {
 	if err := c.of.control.gate(ctx, c.of.stopping, c.quit); err != nil {
 		return nil, err
 	}
@@ -34,18 +43,39 @@ func (c caller) call(ctx context.Context, do func(context.Context) error) (failu
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	id := c.of.calls.begin()
-	failure = guarded(ctx, do)
-	c.of.calls.end(id)
+	return counts(ctx, c.timed(ctx, by, do))
+}
+
+func (c caller) timed(ctx context.Context, by guard, do func(context.Context) error) error {
+	defer c.of.calls.end(c.of.calls.begin())
+	return by(ctx, do)
+}
+
+// counts returns the failure of a call if its result counts, and otherwise err.
+func counts(ctx context.Context, result error) (failure, err error) {
 	if ctx.Err() != nil { // the lease may be gone, or the shard was sought
 		return nil, context.Cause(ctx)
 	}
-	return failure, nil
+	return result, nil
 }
 
-// guarded turns a panic into an error: one bad record must not end the process, which may hold many
-// shards.
-func guarded(ctx context.Context, do func(context.Context) error) (err error) {
+// errExit is the failure of user code that ended its goroutine, as testing.T.FailNow does.
+var errExit = errors.New("it ended its goroutine (runtime.Goexit)")
+
+// guarded calls user code in a goroutine of its own, which the code may end.
+func guarded(ctx context.Context, do func(context.Context) error) error {
+	result := make(chan error, 1)
+	go func() {
+		err := errExit
+		defer func() { result <- err }()
+		err = recovered(ctx, do)
+	}()
+	return <-result
+}
+
+// recovered turns a panic into an error: one bad record must not end the process, which may hold
+// many shards.
+func recovered(ctx context.Context, do func(context.Context) error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())

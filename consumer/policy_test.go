@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -151,6 +152,40 @@ func TestPoisonIsSkipped(t *testing.T) {
 		if got := f.leases()[0].Processed(); got != f.stream.last(0, 0) {
 			f.Errorf("the checkpoint is %s", got)
 		}
+	})
+}
+
+// A handler that ends its goroutine has failed, and so has a DeadLetter. The shard goes on.
+func TestHandlerEndsItsGoroutine(t *testing.T) {
+	onEachForm(t, 1, func(f *fleet, form form) {
+		f.stream.put("x", "poison")
+		p := newPoison(f, func(r *runnel.Record, _ int) error {
+			if r.PartitionKey == "poison" {
+				runtime.Goexit()
+			}
+			return nil
+		})
+		var letters atomic.Int64
+		w := f.start("w1", form.into(p.do), onError(consumer.ErrorPolicy{
+			Attempts: 3, Then: consumer.ThenSkip,
+			DeadLetter: func(ctx context.Context, dead consumer.Failure) error {
+				if letters.Add(1) == 1 {
+					runtime.Goexit()
+				}
+				return p.keep(ctx, dead)
+			},
+		}))
+		f.await(failover, "the dead letter", func() bool { return len(p.kept()) == 1 })
+		f.stream.put("x", "a", "b")
+		p.awaitCount(failover, 2)
+		if n := p.tried("poison"); n != 3 || letters.Load() != 2 {
+			t.Errorf("%d attempts, and %d at the dead letter", n, letters.Load())
+		}
+		f.mustStop(w)
+		if end := f.leases()[0].Checkpoint; end != f.stream.position(0, 2) {
+			t.Errorf("the checkpoint is %s", end)
+		}
+		f.wentQuietly()
 	})
 }
 

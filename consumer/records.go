@@ -214,20 +214,45 @@ func (f *recordForm) makeReady(l *lane) {
 }
 
 // work handles the first records of ready lanes, until there is none.
-func (f *recordForm) work() {
-	l, record := f.next()
+func (f *recordForm) work() { f.workOn(f.next()) }
+
+// workOn is work from a lane's first record on. The handler is called in this goroutine, which
+// costs less than one for each record. If it ends the goroutine, another one goes on.
+func (f *recordForm) workOn(l *lane, record *runnel.Record) {
+	var calling bool
+	defer func() {
+		if calling {
+			f.workers.Go(func() { f.workOn(f.exited(l, record)) })
+		}
+	}()
 	handle := func(ctx context.Context) error { return f.handler(ctx, record) }
 	for l != nil {
-		failure, err := f.call(f.ctx, handle)
-		if err == nil && failure != nil {
-			failure, err = f.judge(l, record, failure)
-		}
-		var settled *page
-		l, record, settled = f.handled(l, failure, err)
-		if settled != nil {
-			f.of.settled(settled)
-		}
+		calling = true
+		failure, err := f.callBy(f.ctx, recovered, handle)
+		calling = false
+		l, record = f.settle(l, record, failure, err)
 	}
+}
+
+// exited is settle for a handler that ended its goroutine.
+func (f *recordForm) exited(l *lane, record *runnel.Record) (*lane, *runnel.Record) {
+	failure, err := counts(f.ctx, errExit)
+	return f.settle(l, record, failure, err)
+}
+
+// settle decides on the outcome of a call for a lane's first record, and then does the same as
+// next.
+func (f *recordForm) settle(
+	l *lane, record *runnel.Record, failure, err error,
+) (*lane, *runnel.Record) {
+	if err == nil && failure != nil {
+		failure, err = f.judge(l, record, failure)
+	}
+	l, record, settled := f.handled(l, failure, err)
+	if settled != nil {
+		f.of.settled(settled)
+	}
+	return l, record
 }
 
 // next takes the next ready lane, and returns its first record. Without one it ends a worker.
