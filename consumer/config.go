@@ -77,8 +77,8 @@ type Config struct {
 	OnError ErrorPolicy
 
 	// OnGap is called where records may be missing (Batch.Gap), also if no record follows there,
-	// before the shard goes on. An error stops the shard: OnGap is called again, with growing
-	// pauses. Default nil: the shard goes on. Not with Sink, which gets each gap itself.
+	// before the shard goes on. An error or a panic stops the shard: OnGap is called again, with
+	// growing pauses. Default nil: the shard goes on. Not with Sink, which gets each gap itself.
 	OnGap func(runnel.ShardID, sink.Gap) error
 
 	// Output names where the handler keeps its results, such as "the DynamoDB table edits", if all

@@ -94,7 +94,7 @@ func (d *delivery) take(ctx context.Context, p *page) error {
 			}
 		}
 		d.of.reported(p.gap)
-		if err := d.of.passGap(p.gap); err != nil {
+		if err := d.of.passGap(ctx, p.gap); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package consumer
 
 import (
+	"context"
+
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/sink"
 )
@@ -46,9 +48,11 @@ func (h *holding) reported(gap *sink.Gap) {
 }
 
 // passGap asks Config.OnGap whether the shard may go beyond a gap.
-func (h *holding) passGap(gap *sink.Gap) error {
+func (h *holding) passGap(ctx context.Context, gap *sink.Gap) error {
 	if h.run.cfg.OnGap == nil {
 		return nil
 	}
-	return h.run.cfg.OnGap(h.first.Key, *gap)
+	return guarded(ctx, func(context.Context) error {
+		return h.run.cfg.OnGap(h.first.Key, *gap)
+	})
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/runnel-stream/runnel/sink"
 )
 
-// refusing makes a handler's shard stop at a gap.
+// refusing makes a handler's shard stop at a gap. Each second refusal is a panic.
 func (r *retained) refusing(c *consumer.Config) {
 	r.handling(c)
 	c.OnGap = func(runnel.ShardID, sink.Gap) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.refused++
+		if r.refused++; r.refused%2 == 0 {
+			panic("there is a gap")
+		}
 		return errors.New("there is a gap")
 	}
 }
