@@ -101,8 +101,11 @@ func runTailFleet(con *console.Console, c *cobra.Command, f *tailFlags, from run
 		mu.Lock()
 		defer mu.Unlock()
 		err := printer.page(ctx, records(b))
-		if errors.Is(err, syscall.EPIPE) {
+		switch {
+		case errors.Is(err, syscall.EPIPE):
 			cancel(err) // the reader of the output has closed it: no checkpoint passes this batch
+		case err != nil && ctx.Err() == nil: // such as a full disk, which may have cut a line off
+			cancel(exit.Outside(fmt.Errorf("tail stream %s: %w", f.stream, err)))
 		}
 		return err
 	}

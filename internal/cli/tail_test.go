@@ -73,3 +73,41 @@ func TestTailEnds(t *testing.T) {
 		})
 	}
 }
+
+// A full disk ends tail with 3, also as a worker of a fleet: no checkpoint passes what it could not
+// print.
+func TestTailOntoAFullDisk(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 2))
+	for n := range 10 {
+		if _, err := server.Kinesis().PutRecord(t.Context(), &kinesis.PutRecordInput{
+			StreamName: aws.String("orders"), Data: []byte("x"), PartitionKey: aws.String(fmt.Sprint(n)),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"tail", "--endpoint", server.Endpoint(), "--stream", "orders", "--from", "oldest"}
+	for _, fleet := range [][]string{nil, {"--app", "tails"}} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Skip("there is no full device: ", err)
+		}
+		defer full.Close()
+		command := clitest.Command(append(args, fleet...)...)
+		var stderr clitest.Buffer
+		command.Stdout, command.Stderr = full, &stderr
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		timer := time.AfterFunc(20*time.Second, func() { _ = command.Process.Kill() })
+		_ = command.Wait()
+		timer.Stop()
+		said := stderr.String()
+		if command.ProcessState.ExitCode() != 3 || !strings.Contains(said, "no space left on device") {
+			t.Errorf("%q: %s: %s", fleet, command.ProcessState, said)
+		}
+	}
+	status, printed, _ := clitest.Run(t.Context(), append(args, "--app", "tails", "--once")...)
+	if n := strings.Count(printed, "x\n"); status != 0 || n != 10 {
+		t.Errorf("status %d, and %d lines came again", status, n)
+	}
+}
