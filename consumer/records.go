@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/runnel-stream/runnel"
@@ -30,7 +31,7 @@ type recordForm struct {
 	stop     context.CancelFunc
 	changed  chan struct{} // one place: see wake
 	workers  sync.WaitGroup
-	shut     chan struct{} // closed when no further record is begun
+	shut     chan struct{} // closed when no record behind the begun ones is begun
 
 	mu      sync.Mutex
 	window  []inWindow // the records that were taken and are not committed, in order
@@ -40,6 +41,8 @@ type recordForm struct {
 	ready   queue
 	running int // workers
 	now     runnel.Position
+	begun   int  // the number behind the last record that was begun
+	closing bool // no record from begun on is begun
 	closed  bool // no further record is begun
 	failure error
 }
@@ -207,7 +210,7 @@ func (f *recordForm) newLane() *lane {
 // makeReady lets a worker have a lane. The lock is held.
 func (f *recordForm) makeReady(l *lane) {
 	f.ready.push(l)
-	if f.running < max(1, f.of.run.cfg.Parallel) && !f.closed {
+	if f.running < max(1, f.of.run.cfg.Parallel) && !f.closing {
 		f.running++
 		f.workers.Go(f.work)
 	}
@@ -263,8 +266,13 @@ func (f *recordForm) next() (*lane, *runnel.Record) {
 }
 
 func (f *recordForm) nextLocked() (*lane, *runnel.Record) {
-	if !f.closed {
-		if l := f.ready.pop(); l != nil {
+	for !f.closed {
+		l := f.ready.pop()
+		if l == nil {
+			break
+		}
+		if !f.closing || l.first < f.begun {
+			f.begun = max(f.begun, l.first+1)
 			return l, f.window[l.first-f.done].record
 		}
 	}
@@ -294,6 +302,8 @@ func (f *recordForm) handled(
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
+	case errors.Is(err, errStopping):
+		f.finishBegun() // without this record
 	case err != nil:
 		f.fail(err)
 	case failure != nil:
@@ -323,7 +333,7 @@ func (f *recordForm) rest(l *lane) {
 		}
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if !f.closed {
+		if !f.closing {
 			f.makeReady(l)
 		}
 	})
@@ -334,7 +344,8 @@ func (f *recordForm) fail(err error) {
 	if f.failure == nil {
 		f.failure = err
 	}
-	f.beginNone()
+	f.closed = true
+	f.finishBegun()
 	f.signal()
 }
 
@@ -365,10 +376,11 @@ func (f *recordForm) signal() {
 	}
 }
 
-// flush begins no further record, waits for those in work, and commits the finished ones.
+// flush finishes the records in work, and those before them, so that no finished one comes again.
+// It does not wait for a record that fails. After a failure it waits for the records in work only.
 func (f *recordForm) flush(ctx context.Context) error {
 	f.mu.Lock()
-	f.beginNone()
+	f.finishBegun()
 	f.mu.Unlock()
 	for {
 		if ctx.Err() != nil { // killed, perhaps
@@ -388,10 +400,10 @@ func (f *recordForm) flush(ctx context.Context) error {
 	}
 }
 
-// beginNone begins no further record. The lock is held.
-func (f *recordForm) beginNone() {
-	if !f.closed {
-		f.closed = true
+// finishBegun begins no record behind those that were begun. The lock is held.
+func (f *recordForm) finishBegun() {
+	if !f.closing {
+		f.closing = true
 		close(f.shut)
 	}
 }

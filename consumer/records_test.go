@@ -2,6 +2,7 @@ package consumer_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,6 +73,45 @@ func TestRecordsAhead(t *testing.T) {
 		tally.awaitCount(failover, 25_002)
 		tally.wantCount(25_002, 0)
 	})
+}
+
+// A polite hand-over finishes the records before those that were begun, so that none comes again,
+// also of a key that has many. It does not wait for a record that fails.
+func TestRecordsAreHandedOver(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		bubble(t, 1, func(f *fleet) {
+			f.stream.put("x", slices.Repeat([]string{"often"}, 20)...)
+			f.stream.put("x", keys(200)...)
+			tally := newTally(f)
+			var work each = func(ctx context.Context, r *runnel.Record) error {
+				if fails && r.PartitionKey == "often" {
+					return errCut
+				}
+				if err := doing(ctx, 10*time.Millisecond); err != nil {
+					return err
+				}
+				tally.note(r)
+				return nil
+			}
+			m := f.start("w1", work.asRecord(4))
+			tally.awaitCount(failover, 50)
+			stopped := time.Now()
+			f.mustStop(m)
+			if took := time.Since(stopped); took > time.Second {
+				t.Errorf("the stop took %s", took)
+			}
+			before, _ := tally.count()
+			if fails {
+				return
+			}
+			if before > 100 {
+				t.Errorf("%d records were handled", before)
+			}
+			f.start("w2", work.asRecord(4))
+			tally.awaitCount(failover, 220)
+			tally.wantCount(220, 0)
+		})
+	}
 }
 
 // The checkpoint follows the records also while the next page waits for room.
