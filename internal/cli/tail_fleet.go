@@ -46,6 +46,9 @@ func (f *tailFlags) check(c *cobra.Command) error {
 	if err := f.reading.check(); err != nil {
 		return err
 	}
+	if err := notEmpty(c, "shard", "worker", "fanout", "cloudwatch"); err != nil {
+		return err
+	}
 	if f.fleet.app == "" {
 		if c.Flags().Changed("app") {
 			return exit.Usage("--app is empty: want the application's name, which names the " +
@@ -57,9 +60,6 @@ func (f *tailFlags) check(c *cobra.Command) error {
 				"--app", only[i])
 		}
 		return nil
-	}
-	if err := notEmpty(c, "fanout", "cloudwatch"); err != nil {
-		return err
 	}
 	if f.shard != "" {
 		return exit.Usage("--shard does not go with --app: the workers of a fleet share all shards")

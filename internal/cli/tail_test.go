@@ -111,3 +111,17 @@ func TestTailOntoAFullDisk(t *testing.T) {
 		t.Errorf("status %d, and %d lines came again", status, n)
 	}
 }
+
+// An empty value, as of a variable that is not set, is no value that was left out: tail would read
+// all shards in the place of one.
+func TestTailRefusesEmptyValues(t *testing.T) {
+	for _, flag := range []string{"shard", "worker", "fanout"} {
+		for _, fleet := range [][]string{nil, {"--app", "tails"}} {
+			args := append([]string{"tail", "--local", "--stream", "orders", "--" + flag, ""}, fleet...)
+			status, _, said := clitest.Run(t.Context(), args...)
+			if status != 2 || !strings.Contains(said, "--"+flag+" is empty") {
+				t.Errorf("%q: status %d, %s", args, status, said)
+			}
+		}
+	}
+}
