@@ -40,7 +40,7 @@ type Config struct {
 	App string
 	// WorkerID names this worker in the lease table. It must be unique in the fleet, and should be
 	// new with every process: if two workers have the same name, each takes the other's leases for
-	// its own. Default: the host's name, the process id and a random part.
+	// its own. At most 1024 bytes. Default: the host's name, the process id and a random part.
 	WorkerID string
 	// Static says that WorkerID outlives the process, and WorkerID is then required. When the
 	// worker stops it checkpoints and keeps its leases, and the next process of that name goes on
@@ -162,6 +162,10 @@ type Config struct {
 	OnEvent func(Event)
 }
 
+// longestName limits WorkerID, which is a key of the table's index by owner (DynamoDB, "Constraints
+// in Amazon DynamoDB": 2048 bytes, or 1024 as a sort key), and a part of attributes' names.
+const longestName = 1024
+
 const maxRecords = 10_000 // of a GetRecords call (AWS, "GetRecords": Limit)
 
 func (c Config) withDefaults() Config {
@@ -210,6 +214,8 @@ func (c Config) Validate() error {
 	if err := streamref.Check(c.Stream); err != nil {
 		fault(true, "Stream is %q, %v", c.Stream, err)
 	}
+	fault(len(c.WorkerID) > longestName, "WorkerID has %d bytes: want %d or less", len(c.WorkerID),
+		longestName)
 	fault(c.Static && c.WorkerID == "",
 		"Static is set without a WorkerID: want a name that this worker has in every process")
 	fault(c.Absence != 0 && !c.Static, "Absence is set without Static")

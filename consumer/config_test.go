@@ -24,13 +24,15 @@ func TestValidate(t *testing.T) {
 		From: runnel.FromSequence("49"), Static: true, Absence: 25 * time.Hour,
 		HandOverTimeout: -1, ReadRate: math.NaN(),
 	})
-	if err == nil {
+	_, long := New(Config{WorkerID: strings.Repeat("w", 1025)})
+	err = errors.Join(err, long)
+	if err == nil || long == nil {
 		t.Fatal("accepted")
 	}
 	for _, want := range []string{
 		"Stream", "App", "Kinesis", "DynamoDB", "Handler", "Failover", "MaxRecords",
 		"PollInterval", "MaxLeases", "From", "Static is set without a WorkerID", "Absence",
-		"HandOverTimeout", "ReadRate is NaN",
+		"HandOverTimeout", "ReadRate is NaN", "WorkerID has 1025 bytes",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not named in %v", want, err)
