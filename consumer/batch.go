@@ -13,7 +13,8 @@ type Batch struct {
 	Stream  string         // the stream's name
 	ShardID runnel.ShardID // the shard of all the records
 	// Records are in the shard's order. A Handler gets at least one, and a Processor none if no
-	// record has come for a second. The handler may keep them.
+	// record has come for a second. The handler may keep them. It must not change the slice, as by
+	// slices.DeleteFunc, since the same one comes again after an error.
 	Records []runnel.Record
 	// Behind is the distance from the batch's end to the tip of the stream, as GetRecords reports
 	// it.

@@ -65,6 +65,7 @@ type unsettled struct {
 // lane is the records of one key that were taken and have not been handled, in order. Records are
 // counted from the beginning, so that the first one of the shard's reading has the number 0.
 type lane struct {
+	key         string // the handler may change that of a record
 	first, last int
 	attempts    int // at the first record
 	failures    int // in a row, unavailability included
@@ -190,8 +191,8 @@ func (f *recordForm) add(of *unsettled, from int) int {
 			continue
 		}
 		l = f.newLane()
-		l.first, l.last = number, number
-		f.lanes[e.record.PartitionKey] = l
+		l.key, l.first, l.last = e.record.PartitionKey, number, number
+		f.lanes[l.key] = l
 		f.makeReady(l)
 	}
 	return to
@@ -315,7 +316,7 @@ func (f *recordForm) handled(
 		if l.first = e.next; l.first > 0 {
 			f.ready.push(l)
 		} else {
-			delete(f.lanes, e.record.PartitionKey)
+			delete(f.lanes, l.key)
 			f.spare = append(f.spare, l)
 		}
 		settled = f.finish(number)

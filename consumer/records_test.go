@@ -3,6 +3,7 @@ package consumer_test
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +113,27 @@ func TestRecordsAreHandedOver(t *testing.T) {
 			tally.wantCount(220, 0)
 		})
 	}
+}
+
+// A handler may change its record.
+func TestRecordIsChanged(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		var calls atomic.Int64
+		var work each = func(_ context.Context, r *runnel.Record) error {
+			calls.Add(1)
+			*r = runnel.Record{PartitionKey: "changed"}
+			return nil
+		}
+		f.start("w1", work.asRecord(2))
+		for range 20 {
+			f.stream.put("x", "a", "b", "a", "c")
+			<-time.After(time.Second)
+		}
+		<-time.After(failover)
+		if n, end := calls.Load(), f.leases()[0].Checkpoint; n != 80 || end != f.stream.position(0, 79) {
+			t.Errorf("%d calls, and the checkpoint is %s", n, end)
+		}
+	})
 }
 
 // The checkpoint follows the records also while the next page waits for room.
