@@ -62,8 +62,8 @@ type Config struct {
 	// Record gets one record at a time, several keys of a shard at once if Parallel says so. The
 	// records of one partition key come one after the other, in order. A record counts as processed
 	// when it returns nil. The checkpoint is below the shard's lowest unfinished record; others may
-	// be up to 10,000 records ahead of that, and come again after a crash. After an error the same
-	// r comes again.
+	// be up to 10,000 records ahead of that, as far as Buffer allows, and come again after a crash.
+	// After an error the same r comes again.
 	Record func(ctx context.Context, r *runnel.Record) error
 	// NewProcessor makes a Processor for a shard that the worker begins to read. After an error it
 	// is called again, with growing pauses.
