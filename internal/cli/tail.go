@@ -8,7 +8,9 @@ import (
 	"errors"
 	"iter"
 	"os/signal"
+	"sync"
 	"syscall"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -22,6 +24,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/follow"
 	"github.com/runnel-stream/runnel/internal/opener"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/sink/archive"
 )
@@ -123,7 +126,7 @@ func runTail(con *console.Console, c *cobra.Command, f *tailFlags) error {
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}
-	cfg.Handle = printer.page
+	cfg.Handle = printer.print
 	cfg.OnNotice = func(n follow.Notice) { tailNotice(con, n) }
 	err = follow.Run(ctx, cfg)
 	switch {
@@ -156,7 +159,30 @@ func tailNotice(con *console.Console, n follow.Notice) {
 type recordPrinter struct {
 	out           *bufio.Writer
 	json, verbose bool
+	mu            sync.Mutex
 	line          []byte
+}
+
+// print is page, but does not wait for a reader of the output that has stopped reading once ctx
+// ends: the command is about to end, too.
+func (p *recordPrinter) print(ctx context.Context, records iter.Seq[*runnel.Record]) error {
+	var err error
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		p.mu.Lock() // several shards print
+		defer p.mu.Unlock()
+		err = p.page(ctx, records)
+	}()
+	select {
+	case <-printed:
+		return err
+	case <-ctx.Done():
+	}
+	if retry.WaitOr(context.WithoutCancel(ctx), time.Second, printed) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // page writes the records of one read of a shard and flushes them.

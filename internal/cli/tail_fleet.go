@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -93,14 +92,11 @@ func runTailFleet(con *console.Console, c *cobra.Command, f *tailFlags, from run
 		return err
 	}
 	f.fleet.connect(&cfg, to)
-	var mu sync.Mutex // several shards print
 	printer := &recordPrinter{
 		out: bufio.NewWriterSize(con.Out, 1<<16), json: con.JSON(), verbose: con.Verbose,
 	}
 	cfg.Handler = func(ctx context.Context, b *consumer.Batch) error {
-		mu.Lock()
-		defer mu.Unlock()
-		err := printer.page(ctx, records(b))
+		err := printer.print(ctx, records(b))
 		switch {
 		case errors.Is(err, syscall.EPIPE):
 			cancel(err) // the reader of the output has closed it: no checkpoint passes this batch

@@ -125,3 +125,31 @@ func TestTailRefusesEmptyValues(t *testing.T) {
 		}
 	}
 }
+
+// A signal ends tail although nobody reads its output.
+func TestTailEndsWithoutAReader(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	if _, err := server.Kinesis().PutRecord(t.Context(), &kinesis.PutRecordInput{
+		StreamName: aws.String("orders"), Data: make([]byte, 1<<19), PartitionKey: aws.String("key"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	command := clitest.Command("tail", "--endpoint", server.Endpoint(), "--stream", "orders", "--from",
+		"oldest")
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 1)); err != nil { // it writes more than the pipe takes
+		t.Fatal(err)
+	}
+	_ = command.Process.Signal(syscall.SIGTERM)
+	timer := time.AfterFunc(20*time.Second, func() { _ = command.Process.Kill() })
+	defer timer.Stop()
+	if state, err := command.Process.Wait(); err != nil || !state.Success() {
+		t.Errorf("%v, %v", state, err)
+	}
+}
