@@ -118,6 +118,11 @@ bench-producers: build ## ways of putting beside each other and the KPL, as tabl
 	interop/install
 	go run ./bench/producers
 
+.PHONY: bench-consumers
+bench-consumers: build ## readers of a backlog beside the Java KCL, as tables
+	interop/install
+	go run ./bench/consumers
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \

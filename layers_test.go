@@ -235,7 +235,7 @@ func TestForbidden(t *testing.T) {
 
 func forbidden(from, to string) string {
 	if top, _, _ := strings.Cut(from, "/"); slices.Contains(outside, top) {
-		if strings.Contains(to, "internal/") {
+		if strings.Contains(to, "internal/") && !strings.HasPrefix(to, top+"/internal/") {
 			return "programs outside use public packages only"
 		}
 		return ""

@@ -46,6 +46,7 @@ var oneWay = []struct {
 		except: map[string]string{
 			"consumer/coordinate.go":          eventLoop,
 			"consumer/deliver.go":             eventLoop,
+			"consumer/fetch.go":               "a page is handed over, or a turn ends",
 			"consumer/keeper.go":              eventLoop,
 			"consumer/worker.go":              "the shutdown time is one of several ends",
 			"keytable/session.go":             eventLoop,

@@ -76,9 +76,9 @@ const (
 	firstWindow = 256 << 10
 	// leastWindow is the least read in bytes, if the size of the records is known.
 	leastWindow = 16 << 10
-	// shardCost is the memory of a shard that is read, beside its records: goroutines and buffers. It
-	// counts for at most a quarter of the buffer.
-	shardCost = 16 << 10
+	// shardCost is the memory of a shard that is read, beside its records: goroutines and buffers.
+	// All shards count for at most half of the buffer.
+	shardCost = 32 << 10
 	// loanPart is the part of the buffer that one read may ask for.
 	loanPart = 16
 	// userOverhead is the memory of a user record beside its data: the record itself, and the texts
@@ -142,7 +142,7 @@ func (a *account) room(ctx context.Context) (int, error) {
 func (b *buffer) share() int64 { return b.size() / int64(max(1, b.shards)) }
 
 // size is the memory for records. The lock is held.
-func (b *buffer) size() int64 { return b.limit - min(b.limit/4, int64(b.shards)*shardCost) }
+func (b *buffer) size() int64 { return b.limit - min(b.limit/2, int64(b.shards)*shardCost) }
 
 // grant reserves room for a read and returns its records; 0 if there is none. It reports whether
 // the shard then waits for the memory of others. The lock is held.
@@ -151,15 +151,16 @@ func (a *account) grant() (n int, waits bool) {
 	if size == 0 {
 		size, window = unknownSize, maxAnswer
 	}
-	share, free := a.of.share(), a.of.size()-a.of.used
+	// A shard may have its share although others exceed theirs, as by the last record of a page.
+	share, free := a.of.share(), min(a.of.limit, a.of.size()*5/4)-a.of.used
 	// Two reads fit in a share, so that one is under way while the handler works on the other.
 	want := min(window, max(share/2, size))
 	room := min(want, share-a.held, free)
 	if loan := min(window, a.of.limit/loanPart); loan > want && a.lends && a.quick &&
 		a.size > 0 && !a.lent && a.held <= share {
-		// Without any loan the free memory is all that this shard would wait for in vain.
-		if free >= loan/2 || a.of.loans > 0 {
-			want, room = loan, min(loan, free)
+		// Without any loan a shard would wait for the memory of others in vain.
+		if lendable := a.of.size() - a.of.used; lendable >= loan/2 || a.of.loans > 0 {
+			want, room, free = loan, min(loan, lendable), lendable
 		}
 	}
 	if room < max(want/2, min(size, want)) {
@@ -203,14 +204,16 @@ func (a *account) discard() {
 	}
 }
 
-// overdue reports whether a loan is to be ended, for the shards that wait.
+// overdue reports whether the rest of a read that came at a time is to be discarded for other
+// shards. That is a loan, or what exceeds the share since there are more shards now.
 func (a *account) overdue(since time.Time) bool {
 	if a == nil || time.Since(since) < turn {
 		return false
 	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	return a.lent && len(a.of.queue) > 0
+	wanted := len(a.of.queue) > 0 || a.of.used > a.of.size()
+	return wanted && (a.lent || a.held > a.of.share())
 }
 
 // settle notes that no part of the last read is left that could be discarded. The read came so

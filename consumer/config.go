@@ -128,8 +128,11 @@ type Config struct {
 	// aggregate is not divided.
 	MaxRecords int
 	// Buffer bounds the memory in bytes of all records that the worker has read and its handlers
-	// have not finished; a record of 100 bytes counts 312. Each shard that it reads has an equal
-	// share, and one record at least. A batch has half a share at most. Default 64 MiB, at least 1
+	// have not finished; a record of 100 bytes counts 312. Each shard that it reads counts 32 KiB,
+	// all of them at most half of Buffer. The rest is divided into equal shares; a shard has one
+	// record at least, and a batch half a share at most. A shard with a quick handler may read
+	// more at once, up to a sixteenth of Buffer. If others wait for room after a second, it
+	// discards the part that is not in a batch, and reads that again. Default 64 MiB, at least 1
 	// MiB.
 	Buffer int64
 	// CheckpointInterval is the shortest time between two checkpoints of a shard in the table;

@@ -13,13 +13,14 @@ import (
 // most: it refuses other statements meanwhile.
 type open struct {
 	conn *pgconn.PgConn
-	last func() error // closes what was opened last
+	last func() error // closes the last rows or batch
 }
 
 var errOpen = errors.New("pgxsink: the handler has left rows open: close them")
 
-// end closes what is open, and returns PostgreSQL's error of it, which the handler has not seen. A
-// connection that has refused another statement meanwhile cannot be freed: pgx has lost the rows.
+// end closes the open rows or batch, and returns their error from PostgreSQL, which the handler has
+// not seen. A connection that has refused another statement meanwhile cannot be freed: pgx has lost
+// the rows.
 func (o *open) end() error {
 	if o.conn.IsBusy() && o.last != nil {
 		err := o.last()
@@ -33,13 +34,14 @@ func (o *open) end() error {
 	return nil
 }
 
-// tracked is a transaction that notes what is opened in it.
+// tracked is a transaction that notes its open rows and batches.
 type tracked struct {
 	pgx.Tx
 	open *open
 }
 
-// note notes how to close what a call opens, unless the connection refuses the call.
+// note returns a function that notes how to close the rows of a call. It notes nothing if the
+// connection refuses the call.
 func (t tracked) note() func(closing func() error) {
 	if t.open.conn.IsBusy() {
 		return func(func() error) {}

@@ -70,7 +70,7 @@ func (t transaction) Exec(ctx context.Context, text string, args ...any) (int64,
 	return tag.RowsAffected(), err
 }
 
-// Handle calls the handler, and closes what it has left open: the sink's own statements would fail
+// Handle calls the handler, and closes its open rows: the sink's own statements would fail
 // with "conn busy", and neither blame a record nor name the handler's error.
 func (t transaction) Handle(ctx context.Context, batch *sqlsink.Batch) error {
 	left := &open{conn: t.tx.Conn().PgConn()}
