@@ -145,10 +145,11 @@ func outlookOf(leases []lease.Lease, now time.Time, within time.Duration) outloo
 	return o
 }
 
-// untilGone returns the time until the backlog is gone if each worker goes on as it is with the
-// shards that are behind; -1 if that never is.
+// untilGone returns the time until the backlog is gone if each worker goes on with its shards that
+// are behind; -1 if that never is.
 func untilGone(all []shardLoad) (gone time.Duration) {
-	left, gain := map[string]float64{}, map[string]float64{} // by worker
+	left, arrives := map[string]float64{}, map[string]float64{} // by worker
+	rate := 0.0                                                 // of these workers together
 	for _, l := range all {
 		if !l.lags() {
 			continue
@@ -157,13 +158,17 @@ func untilGone(all []shardLoad) (gone time.Duration) {
 			return -1
 		}
 		left[l.Owner] += l.backlog()
-		gain[l.Owner] += l.rate - l.ingest
+		arrives[l.Owner] += l.ingest
+		rate += l.rate
 	}
 	for worker, bytes := range left {
-		if gain[worker] <= 0 {
+		// Workers are alike. The mean of their measured rates varies less than one of them, from
+		// which so much is taken away that little is left.
+		gain := rate/float64(len(left)) - arrives[worker]
+		if gain <= 0 {
 			return -1
 		}
-		seconds := min(bytes/gain[worker], 1e9)
+		seconds := min(bytes/gain, 1e9)
 		gone = max(gone, time.Duration(seconds*float64(time.Second)))
 	}
 	return gone
