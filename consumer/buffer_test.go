@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
@@ -155,6 +156,51 @@ func TestBufferGivesBack(t *testing.T) {
 		a.free(1 << 20) // a handler that returns late
 		if other.mustRoom(t); b.used != other.reserved {
 			t.Errorf("%d bytes are used in the end", b.used)
+		}
+	})
+}
+
+// A shard that waits for a large read is served before those that asked later, and only a quick
+// handler gets a read beyond its share.
+func TestBufferLends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit, shards = 64 << 20, 500
+		b := &buffer{limit: limit}
+		known := func(window int64) *account {
+			a := b.add(10_000)
+			a.lends, a.size, a.window = true, 1<<10, window
+			return a
+		}
+		large, small, other := known(2<<20), known(16<<10), known(16<<10)
+		for range shards {
+			b.add(10_000)
+		}
+		for _, c := range []struct {
+			took time.Duration
+			want int64
+		}{{quickRead, b.share() / 2}, {quickRead - 1, 2 << 20}} {
+			large.settle(c.took)
+			if n := int64(large.mustRoom(t)) << 10; n > c.want || n < c.want/2 {
+				t.Errorf("after %v a read has %d bytes, want %d", c.took, n, c.want)
+			}
+			large.unused()
+		}
+		other.held, b.used, b.loans = 3<<20, b.size()-(64<<10), 1
+		got := make(chan *account, 2)
+		for _, a := range []*account{large, small} {
+			go func() {
+				a.mustRoom(t)
+				got <- a
+			}()
+			synctest.Wait()
+		}
+		if len(got) != 0 {
+			t.Error("a shard passes one that waits")
+		}
+		other.free(3 << 20)
+		synctest.Wait()
+		if len(got) != 2 {
+			t.Errorf("%d of two shards have room", len(got))
 		}
 	})
 }
