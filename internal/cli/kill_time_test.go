@@ -29,8 +29,9 @@ const (
 // attempt and its retry, and between two runs of put. Nothing may be missing, doubled or out of
 // order in the archive.
 func TestTimeKills(t *testing.T) {
+	t.Parallel() // a run mostly waits
 	var seeds errgroup.Group
-	seeds.SetLimit(3) // a run mostly waits
+	seeds.SetLimit(3)
 	for seed := range killSeeds() {
 		order := []string{"key", "shard", "none"}[seed%3]
 		seeds.Go(func() error {
