@@ -126,6 +126,7 @@ func (r *run) claim() lease.Claim {
 	return lease.Claim{
 		Worker: r.cfg.WorkerID, MaxLeases: r.cfg.MaxLeases, Static: r.static,
 		Origin: r.origin, Sink: r.cfg.Sink != nil, Output: r.output,
+		Failover: r.cfg.Failover,
 	}
 }
 

@@ -241,6 +241,7 @@ func (h *holding) createChild(ctx context.Context, child runnel.Shard) error {
 	l.Complete = h.endComplete
 	if startable {
 		l.Owner, l.Static, l.Sink = h.run.cfg.WorkerID, h.run.static, h.run.cfg.Sink != nil
+		l.Failover = h.run.cfg.Failover
 	}
 	sent := moment()
 	stands, created, err := h.run.table.Create(ctx, l)

@@ -136,3 +136,13 @@ func ExampleShardView_Missing() {
 	fmt.Println(view.Missing())
 	// Output: [shardId-000000000002]
 }
+
+// A program that is told a failover time waits for the longest one that the workers' rows say.
+func ExampleLongestFailover() {
+	leases := []lease.Lease{
+		{Key: "shardId-000000000000", Owner: "w1", Holder: "w1", Failover: 40 * time.Second},
+		{Key: "shardId-000000000001", Owner: "java"}, // it says none
+	}
+	fmt.Println(max(10*time.Second, lease.LongestFailover(leases)))
+	// Output: 40s
+}

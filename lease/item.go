@@ -48,6 +48,7 @@ const (
 	attrPaused   = "runnelPaused"
 	attrSink     = "runnelSink"
 	attrOutput   = "runnelOutput"
+	attrFailover = "runnelFailover"
 
 	attrOrigin    = "runnelOrigin"
 	attrOriginAt  = "runnelOriginTime"
@@ -119,6 +120,7 @@ func decode(row item) (Lease, error) {
 	_, l.Beginning = row[attrBeginning]
 	_, l.Paused = row[attrPaused]
 	_, l.Sink = row[attrSink]
+	l.Failover = readFailover(row)
 	l.State, l.StateAt = readState(row)
 	l.Stats, l.ThroughputKBps = parseStats(text(row, attrStats)), readThroughput(row)
 	if name := r.text(attrStreamName); name != "" {
@@ -318,6 +320,9 @@ func encode(l Lease) item {
 	}
 	if l.Sink {
 		row[attrSink] = num(1)
+	}
+	if l.Failover > 0 {
+		row[attrFailover] = num(l.Failover.Milliseconds())
 	}
 	if l.MaxLeases > 0 {
 		row[attrMax] = num(int64(l.MaxLeases))

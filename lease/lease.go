@@ -77,6 +77,10 @@ type Lease struct {
 	// Sink is set if the worker that took the lease last has a sink, which keeps the position with
 	// its records (runnelSink). Rows of older versions do not say it; see also Token.
 	Sink bool
+	// Failover is the failover time of the worker of this package that took the lease last
+	// (runnelFailover, in ms); 0 in rows that only older versions and other programs have taken.
+	// See LongestFailover.
+	Failover time.Duration
 	// Output names where the application's records go (runnelOutput); "" if the row does not say
 	// it. See Table.SettleOutput.
 	Output string

@@ -68,6 +68,7 @@ func (o owner) of(row Lease) Lease {
 	row.MaxLeases, row.Static = o.MaxLeases, o.Static
 	if o.hold != "" { // the owner speaks for itself
 		row.Sink = o.Sink
+		row.Failover = cmp.Or(o.Failover.Truncate(time.Millisecond), row.Failover)
 	}
 	row.Output = cmp.Or(row.Output, o.Output)
 	row.Ask, row.askText = Ask{}, ""
@@ -98,6 +99,9 @@ func (o owner) set(row Lease, u *update) {
 		u.set(attrSink, num(1))
 	} else {
 		u.remove(attrSink)
+	}
+	if o.Failover > 0 {
+		u.set(attrFailover, num(row.Failover.Milliseconds()))
 	}
 	if o.Output != "" {
 		u.set(attrOutput, str(row.Output))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,6 +49,23 @@ type leaseFlags struct {
 func (f *leaseFlags) addFlags(command *cobra.Command) {
 	f.of.AddFlags(command, true)
 	command.Flags().StringVar(&f.app, "app", "", "the application, which names the lease table")
+}
+
+// failoverOfRows is the end of each --failover's help.
+const failoverOfRows = "; a longer one that the lease rows say counts instead (rows of older " +
+	"versions and of Java workers say none)"
+
+// failoverOf returns the failover time of the fleet: the flag's, or a longer one that a row says.
+func failoverOf(flag time.Duration, leases []lease.Lease) time.Duration {
+	return max(flag, lease.LongestFailover(leases))
+}
+
+// sayFailover says which failover time counts if it is not the flag's.
+func sayFailover(con *console.Console, flag time.Duration, leases []lease.Lease) {
+	if longest := failoverOf(flag, leases); longest > flag {
+		con.Say("the lease rows say a failover time of %s: it counts instead of --failover %s",
+			longest, flag)
+	}
 }
 
 // open finds the table.

@@ -27,7 +27,7 @@ type moveFlags struct {
 func (f *moveFlags) addFlags(command *cobra.Command) {
 	f.leaseFlags.addFlags(command)
 	command.Flags().DurationVar(&f.failover, "failover", 10*time.Second,
-		"the fleet's failover time: an owner answers within half of it")
+		"the fleet's failover time: an owner answers within half of it"+failoverOfRows)
 	command.Flags().DurationVar(&f.wait, "wait", time.Minute,
 		"how long to wait until the leases have moved")
 }
@@ -174,13 +174,14 @@ func (v fleetView) asks(shard string) error {
 func (f *moveFlags) choose(
 	ctx context.Context, table *lease.Table, choose func(fleetView) (map[string]string, error),
 ) (v fleetView, moves map[string]string, err error) {
-	for end := time.Now().Add(f.failover / 4); ; {
+	for began := time.Now(); ; {
 		leases, _, err := table.List(ctx)
 		if err != nil {
 			return v, nil, exit.Outside(fmt.Errorf("list the leases: %w", err))
 		}
 		v = newFleetView(leases)
-		if moves, err = choose(v); err == nil || time.Now().After(end) {
+		over := time.Since(began) > failoverOf(f.failover, leases)/4
+		if moves, err = choose(v); err == nil || over {
 			return v, moves, err
 		}
 		if retry.Wait(ctx, min(200*time.Millisecond, f.failover/16)) != nil {

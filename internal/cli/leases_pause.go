@@ -28,7 +28,7 @@ func (f *pauseFlags) addFlags(command *cobra.Command) {
 	f.leaseFlags.addFlags(command)
 	command.Flags().BoolVar(&f.all, "all", false, "all shards that have not ended")
 	command.Flags().DurationVar(&f.failover, "failover", 10*time.Second,
-		"the fleet's failover time: an owner answers within half of it")
+		"the fleet's failover time: an owner answers within half of it"+failoverOfRows)
 }
 
 func pauseLeasesCommand(con *console.Console) *cobra.Command {
@@ -80,7 +80,11 @@ func runPause(
 	if err != nil {
 		return err
 	}
-	chosen, err := f.choose(ctx, table, shards)
+	leases, _, err := table.List(ctx)
+	if err != nil {
+		return exit.Outside(fmt.Errorf("list the leases: %w", err))
+	}
+	chosen, err := f.choose(leases, shards)
 	if err != nil {
 		return err
 	}
@@ -96,17 +100,14 @@ func runPause(
 		}
 		p.changed(after)
 	}
-	return p.await(ctx, f.failover/2+time.Second)
+	if len(p.waits) > 0 {
+		sayFailover(con, f.failover, leases)
+	}
+	return p.await(ctx, failoverOf(f.failover, leases)/2+time.Second)
 }
 
 // choose returns the leases of the shards, or those of all that have not ended.
-func (f *pauseFlags) choose(
-	ctx context.Context, table *lease.Table, shards []string,
-) ([]lease.Lease, error) {
-	leases, _, err := table.List(ctx)
-	if err != nil {
-		return nil, exit.Outside(fmt.Errorf("list the leases: %w", err))
-	}
+func (f *pauseFlags) choose(leases []lease.Lease, shards []string) ([]lease.Lease, error) {
 	if f.all {
 		return slices.DeleteFunc(leases, lease.Lease.Ended), nil
 	}

@@ -67,7 +67,7 @@ func (f *resetFlags) addFlags(command *cobra.Command) {
 	usage.StreamVar(flags, &f.stream, "stream",
 		"the stream, if the table has only been used by Java workers")
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
-		"the fleet's failover time; a worker without a write in this time is gone")
+		"the fleet's failover time; a worker without a write in this time is gone"+failoverOfRows)
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 }
 
@@ -95,7 +95,7 @@ func runReset(ctx context.Context, con *console.Console, f *resetFlags) error {
 		return err
 	}
 	if f.yes {
-		if err := f.refuseHolders(ctx, r.table); err != nil {
+		if err := f.refuseHolders(ctx, con, r.table); err != nil {
 			return err
 		}
 	}
@@ -111,7 +111,7 @@ func runReset(ctx context.Context, con *console.Console, f *resetFlags) error {
 		if err := con.Confirm(ctx, f.app, "changed"); err != nil {
 			return err
 		}
-		if err := f.refuseHolders(ctx, r.table); err != nil {
+		if err := f.refuseHolders(ctx, con, r.table); err != nil {
 			return err
 		}
 	}
@@ -172,8 +172,15 @@ func (f *resetFlags) openStream(ctx context.Context) (*resetting, error) {
 }
 
 // refuseHolders returns an error if a worker is alive.
-func (f *resetFlags) refuseHolders(ctx context.Context, table *lease.Table) error {
-	held, err := rewind.Holders(ctx, table, f.failover)
+func (f *resetFlags) refuseHolders(
+	ctx context.Context, con *console.Console, table *lease.Table,
+) error {
+	leases, _, err := table.List(ctx)
+	var held map[string][]runnel.ShardID
+	if err == nil {
+		sayFailover(con, f.failover, leases)
+		held, err = rewind.Holders(ctx, table, f.failover)
+	}
 	switch {
 	case ctx.Err() != nil:
 		return exit.Interrupted("interrupted: nothing was changed")

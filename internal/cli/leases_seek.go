@@ -16,6 +16,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/rewind"
 	"github.com/runnel-stream/runnel/internal/shardmap"
 	"github.com/runnel-stream/runnel/internal/usage"
+	"github.com/runnel-stream/runnel/lease"
 )
 
 // seekFlags are the flags of leases seek.
@@ -37,8 +38,9 @@ The command prints the changes, and makes them with --yes, or with the applicati
 terminal.
 
 If the leases do not come within --wait, the command gives all back, and nothing has changed. After
-kill -9 the leases expire, and the workers go on; run it again. It is refused where a sink keeps the
-position with the records, as the archive's does, and where a Java worker lives, which passes no
+kill -9 the leases expire, and the workers go on; run it again. A worker that has been silent for
+the failover time counts as dead: its leases are taken, and named. It is refused where a sink keeps
+the position with the records, as the archive's does, and where a Java worker lives, which passes no
 lease.`,
 		Example: `  runnel leases seek --to 2026-11-25T09:00:00Z --local --app printers --yes`,
 		Args:    usage.NoArgs,
@@ -68,11 +70,21 @@ func runSeek(ctx context.Context, con *console.Console, f *seekFlags) error {
 	if err != nil {
 		return err
 	}
+	silent := 0
 	seek := rewind.Seek{
 		Table: r.table, Origin: r.bound.Origin, Failover: f.failover, Wait: f.wait,
 		Worker: "seek-" + rand.Text(), Goals: goals, Latest: to.Word() == runnel.Latest,
 		Shards: r.shards, OnHeld: func(held int) {
-			con.Say("the workers have passed all leases: %d are held", held)
+			if silent > 0 {
+				con.Say("all leases are held, %d: %d were taken from silent workers", held, silent)
+			} else {
+				con.Say("the workers have passed all leases: %d are held", held)
+			}
+		},
+		OnSilent: func(of lease.Lease, silence time.Duration) {
+			silent++
+			con.Say("%s is taken from %s, which was silent for %s", of.Key, of.Owner,
+				silence.Round(time.Second/10))
 		},
 	}
 	if err := printChanges(con, seek.Changes(goals, leases)); err != nil {
@@ -83,6 +95,7 @@ func runSeek(ctx context.Context, con *console.Console, f *seekFlags) error {
 			return err
 		}
 	}
+	sayFailover(con, f.failover, leases)
 	if err := rewind.RefuseJava(ctx, r.table, f.failover); err != nil {
 		return seekError(ctx, err, false)
 	}

@@ -11,7 +11,8 @@ import (
 
 // Holders returns the workers that are alive, with the leases that they hold. Workers write each
 // lease, or their card if they have none, at least once in the failover time, so without such a
-// write in a little more than that, the workers are gone. After the first write Holders waits for
+// write in a little more than that, the workers are gone. The longest failover time that a row says
+// counts if it is above the given one. After the first write Holders waits for
 // those of the others: they come within half of the failover time.
 func Holders(
 	ctx context.Context, table *lease.Table, failover time.Duration,
@@ -22,6 +23,7 @@ func Holders(
 		return nil, err
 	}
 	watch.Update(time.Now(), leases)
+	failover = max(failover, lease.LongestFailover(leases))
 	names := named(leases)
 	live := map[string][]runnel.ShardID{}
 	for end := time.Now().Add(failover + failover/10); time.Now().Before(end); {

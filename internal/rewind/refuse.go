@@ -21,15 +21,17 @@ func Refuse(leases []lease.Lease) error {
 }
 
 // RefuseJava returns ErrJava if a Java worker holds a lease and lives. If a row names one, it waits
-// until that writes a row, for a little longer than the failover time.
+// until that writes a row, for a little longer than the failover time, or than the longest one that
+// a row says.
 func RefuseJava(ctx context.Context, table *lease.Table, failover time.Duration) error {
 	var watch lease.Watch
-	for end := time.Now().Add(failover + failover/10); ; {
+	for began := time.Now(); ; {
 		leases, _, err := table.List(ctx)
 		if err != nil {
 			return err
 		}
 		watch.Update(time.Now(), leases)
+		failover = max(failover, lease.LongestFailover(leases))
 		java := false
 		for _, l := range leases {
 			if l.Owner == "" || l.Owned() {
@@ -39,7 +41,7 @@ func RefuseJava(ctx context.Context, table *lease.Table, failover time.Duration)
 				return fmt.Errorf("shard %s: %w: %s", l.Key, ErrJava, l.Owner)
 			}
 		}
-		if !java || time.Now().After(end) {
+		if !java || time.Since(began) > failover+failover/10 {
 			return nil
 		}
 		if err := retry.Wait(ctx, failover/10); err != nil {

@@ -25,8 +25,9 @@ var (
 
 // Seek configures the reset of an application while its workers run.
 type Seek struct {
-	Table    *lease.Table
-	Origin   runnel.From // of the application
+	Table  *lease.Table
+	Origin runnel.From // of the application
+	// Failover is the fleet's failover time. The longest one that a row says counts if it is above.
 	Failover time.Duration
 	Wait     time.Duration // the limit on the time until all leases are held
 	Worker   string        // the seek's name in the rows, which must be new
@@ -38,6 +39,9 @@ type Seek struct {
 	Shards func(context.Context) ([]runnel.Shard, error)
 	// OnHeld is called when all leases are held, before the first position is written; optional.
 	OnHeld func(leases int)
+	// OnSilent is called for a lease that was taken from a worker which did not pass it and was
+	// silent for too long; optional.
+	OnSilent func(of lease.Lease, silence time.Duration)
 }
 
 // Run asks the workers for every lease that has not ended, holds them all, writes the positions,
@@ -105,6 +109,8 @@ type seeker struct {
 	parents lineage // of the shards
 	// waits are the workers that have not passed a lease, as of the last look.
 	waits map[runnel.ShardID]string
+	// patience is the failover time that counts, as of the last look.
+	patience time.Duration
 
 	mu   sync.Mutex
 	held map[runnel.ShardID]*held
@@ -129,8 +135,9 @@ type held struct {
 // late names the workers that have kept Run waiting.
 func (r *seeker) late(err error) error {
 	for id, owner := range r.waits {
-		return fmt.Errorf("%w: %d are missing; %s of %s has not passed %s within %s", ErrTimeout,
-			len(r.waits), owner, r.Table.Name(), id, r.Wait)
+		return fmt.Errorf("%w: %d are missing; %s of %s has not passed %s within %s; it counts as "+
+			"dead when it has been silent for the failover time, %s", ErrTimeout, len(r.waits),
+			owner, r.Table.Name(), id, r.Wait, r.patience)
 	}
 	return fmt.Errorf("%w: %w", ErrTimeout, err)
 }
@@ -226,6 +233,7 @@ func (r *seeker) look(ctx context.Context) ([]lease.Lease, []lease.Sighting, err
 	if err := Refuse(leases); err != nil {
 		return nil, nil, err
 	}
+	r.patience = max(r.Failover, lease.LongestFailover(leases))
 	var missing []lease.Sighting
 	r.waits = map[runnel.ShardID]string{}
 	for _, s := range r.watch.Update(time.Now(), leases) {
@@ -244,10 +252,13 @@ func (r *seeker) holdsAll(ctx context.Context) (bool, error) {
 
 // want takes a lease that has no live owner or was passed, and asks the owner for it otherwise.
 func (r *seeker) want(ctx context.Context, now time.Time, s lease.Sighting) error {
-	silent := now.Sub(s.Changed) > r.Failover+r.Failover/10
+	silence := now.Sub(s.Changed)
 	switch {
-	case s.Owner == "", s.Owner == r.Worker, silent:
+	case s.Owner == "", s.Owner == r.Worker, silence > r.patience+r.patience/10:
 		_, err := r.take(ctx, s.Lease)
+		if err == nil && s.Owner != "" && s.Owner != r.Worker && r.OnSilent != nil {
+			r.OnSilent(s.Lease, silence)
+		}
 		return ignoreLost(err) // another worker was first, or its owner lives
 	case !s.Owned() && r.watch.Alive(s.Owner):
 		return fmt.Errorf("shard %s: %w: %s", s.Key, ErrJava, s.Owner)

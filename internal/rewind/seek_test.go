@@ -552,6 +552,50 @@ func TestSeekGivesUp(t *testing.T) {
 	})
 }
 
+// The workers' failover time is above the one that the seek and the reset are told. Their rows say
+// it, so a live worker counts as one, and a dead one is waited for.
+func TestRowsSayALongerFailover(t *testing.T) {
+	sail(t, 29, func(c *crew) {
+		long := func(cfg *consumer.Config) { cfg.Failover = 4 * failover }
+		_, kill := c.start("w1", long)
+		defer kill()
+		c.wantLife(0, runnel.FromOldest(), "at first")
+		table, _ := c.table(c.server.DynamoDB())
+		for range 5 {
+			held, err := rewind.Holders(c.Context(), table, failover/5)
+			if err != nil || len(held["w1"]) == 0 {
+				c.Errorf("the holders are %v, %v", held, err)
+			}
+		}
+		counters := func() (sum int64) {
+			leases, _, err := table.List(c.Context())
+			for _, l := range leases {
+				sum += l.Counter
+			}
+			if err != nil {
+				c.Fatal(err)
+			}
+			return sum
+		}
+		before := counters()
+		c.await(4*failover, "a write", func() bool { return counters() != before })
+		silent := map[string]time.Duration{}
+		seek := c.seek(c.server.DynamoDB(), runnel.FromOldest())
+		seek.OnSilent = func(of lease.Lease, silence time.Duration) { silent[of.Owner] = silence }
+		if _, _, err := seek.Run(c.Context()); err != nil || len(silent) > 0 {
+			c.Fatalf("of a live worker: %v, silent: %v", err, silent)
+		}
+		c.wantLife(1, runnel.FromOldest(), "beside a longer failover")
+		kill()
+		c.group.Wait()
+		seek = c.seek(c.server.DynamoDB(), runnel.FromOldest())
+		seek.OnSilent = func(of lease.Lease, silence time.Duration) { silent[of.Owner] = silence }
+		if _, _, err := seek.Run(c.Context()); err != nil || silent["w1"] < 4*failover {
+			c.Fatalf("of a dead worker: %v, silent: %v", err, silent)
+		}
+	})
+}
+
 // A seek is refused where a sink keeps the position, and where a Java worker lives.
 func TestSeekIsRefused(t *testing.T) {
 	sail(t, 17, func(c *crew) {

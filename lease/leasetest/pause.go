@@ -2,6 +2,7 @@ package leasetest
 
 import (
 	"errors"
+	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/lease"
@@ -76,6 +77,36 @@ func sinkRow(b *bench) {
 	child.Owner, child.Sink = "w1", true
 	child = b.create(child)
 	if b.stands(child); !child.Sink {
+		b.Fatalf("created as %+v", child)
+	}
+}
+
+// failoverRow checks that a row says the failover time of the worker that took it last.
+func failoverRow(b *bench) {
+	claim := lease.Claim{Worker: "w1", Failover: 40 * time.Second}
+	held := b.keep(b.table.Take(b.ctx(), b.create(fresh(shard0)), claim))
+	held = b.keep(b.table.Renew(b.ctx(), held))
+	passed := b.keep(b.table.Pass(b.ctx(), held, lease.Mark{}, "w2", false))
+	b.stands(passed)
+	claim = lease.Claim{Worker: "w2", Failover: 20*time.Second + time.Microsecond}
+	shorter := b.keep(b.table.Take(b.ctx(), passed, claim))
+	b.stands(shorter)
+	kept := b.keep(b.table.Take(b.ctx(), shorter, by("w3"))) // it does not say one
+	released := b.keep(b.table.Release(b.ctx(), kept, lease.Mark{}))
+	b.stands(released)
+	for i, l := range []lease.Lease{held, passed, shorter, kept, released} {
+		want := 40 * time.Second
+		if i > 1 {
+			want = 20 * time.Second
+		}
+		if l.Failover != want {
+			b.Fatalf("%d: the row says %s: %+v", i, l.Failover, l)
+		}
+	}
+	child := fresh("shardId-000000000001")
+	child.Owner, child.Failover = "w1", time.Second
+	child = b.create(child)
+	if b.stands(child); child.Failover != time.Second {
 		b.Fatalf("created as %+v", child)
 	}
 }

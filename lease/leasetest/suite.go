@@ -43,6 +43,7 @@ func Run(t *testing.T, api func(t *testing.T) lease.DynamoDBAPI) {
 		{"a lease is rewound", rewinds},
 		{"a row is paused", pausedRow},
 		{"rows name a sink", sinkRow},
+		{"rows name a failover time", failoverRow},
 		{"states that are too large for a row", largeStates},
 		{"unknown attributes survive every write", unknownAttributes},
 		{"rows of other kinds are skipped", otherRows},
