@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
@@ -40,7 +42,8 @@ type Config struct {
 	App string
 	// WorkerID names this worker in the lease table. It must be unique in the fleet, and should be
 	// new with every process: if two workers have the same name, each takes the other's leases for
-	// its own. At most 1024 bytes. Default: the host's name, the process id and a random part.
+	// its own. At most 1024 bytes of UTF-8 without control characters. Default: the host's name,
+	// the process id and a random part.
 	WorkerID string
 	// Static says that WorkerID outlives the process, and WorkerID is then required. When the
 	// worker stops it checkpoints and keeps its leases, and the next process of that name goes on
@@ -220,6 +223,8 @@ func (c Config) Validate() error {
 	}
 	fault(len(c.WorkerID) > longestName, "WorkerID has %d bytes: want %d or less", len(c.WorkerID),
 		longestName)
+	fault(!utf8.ValidString(c.WorkerID) || strings.ContainsFunc(c.WorkerID, unicode.IsControl),
+		"WorkerID is %q: want UTF-8 without control characters, such as line breaks", c.WorkerID)
 	fault(c.Static && c.WorkerID == "",
 		"Static is set without a WorkerID: want a name that this worker has in every process")
 	fault(c.Absence != 0 && !c.Static, "Absence is set without Static")

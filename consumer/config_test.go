@@ -64,6 +64,9 @@ func TestValidateHandlers(t *testing.T) {
 		"OnError.Attempts is -1":          policy(ErrorPolicy{Attempts: -1}),
 		"OnError.Backoff is -1ns":         policy(ErrorPolicy{Backoff: -1}),
 		"OnError.Then is 7":               policy(ErrorPolicy{Then: 7}),
+		`WorkerID is "w\n1"`:              {WorkerID: "w\n1"},
+		`WorkerID is "w\x7f"`:             {WorkerID: "w\x7f"},
+		`WorkerID is "w\xff"`:             {WorkerID: "w\xff"},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in: %v", want, err)

@@ -63,8 +63,11 @@ place as a gap, the command reports it, and runnel verify ends with 1 for it.`,
 		Args:    usage.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			f.place.like(c)
-			if err := notEmpty(c, "table", "layout", "fanout", "cloudwatch"); err != nil {
+			if err := notEmpty(c, "app", "table", "layout", "fanout", "cloudwatch"); err != nil {
 				return err
+			}
+			if f.every <= 0 && c.Flags().Changed("every") {
+				return exit.Usage("--every is %s: want more than 0, or leave it out", f.every)
 			}
 			return runArchive(c.Context(), con, f)
 		},

@@ -39,7 +39,11 @@ type workerFlags struct {
 	maxLeases                 int
 	fanout                    string
 	monitor                   monitorFlags
+	flags                     *pflag.FlagSet
 }
+
+// leastFailover is the shortest failover time of a worker, as consumer.Config has it.
+const leastFailover = 100 * time.Millisecond
 
 // workerOnly are the flags that addFlags adds.
 var workerOnly = []string{
@@ -48,6 +52,7 @@ var workerOnly = []string{
 
 func (f *workerFlags) addFlags(command *cobra.Command) {
 	flags := command.Flags()
+	f.flags = flags
 	flags.DurationVar(&f.failover, "failover", 10*time.Second,
 		"how long a worker may be silent before the others take its shards over")
 	flags.DurationVar(&f.checkpointEvery, "checkpoint-every", 0, "the shortest time between two "+
@@ -62,10 +67,13 @@ func (f *workerFlags) addFlags(command *cobra.Command) {
 
 // set passes the flags of a worker and of its reading on to its configuration.
 func (f *workerFlags) set(cfg *consumer.Config, reading *readFlags) error {
+	given := f.flags.Changed("checkpoint-every")
 	switch {
+	case f.failover < leastFailover:
+		return exit.Usage("--failover is %s: want %s or more", f.failover, leastFailover)
 	case f.maxLeases < 0:
 		return exit.Usage("--max-leases is %d: want 0 (no limit) or more", f.maxLeases)
-	case f.checkpointEvery < 0 || f.checkpointEvery > f.failover/2 && f.failover > 0:
+	case given && f.checkpointEvery <= 0 || f.checkpointEvery > f.failover/2:
 		return exit.Usage("--checkpoint-every is %s: want more than 0, and at most half of "+
 			"--failover, %s: a lease is renewed then, and its checkpoint with it",
 			f.checkpointEvery, f.failover/2)
@@ -73,10 +81,8 @@ func (f *workerFlags) set(cfg *consumer.Config, reading *readFlags) error {
 	if err := reading.check(); err != nil {
 		return err
 	}
-	if cfg.Failover = f.failover; f.failover == 0 {
-		cfg.Failover = -1 // refused, where 0 would mean the default
-	}
-	cfg.MaxLeases, cfg.CheckpointInterval = f.maxLeases, f.checkpointEvery
+	cfg.Failover, cfg.CheckpointInterval = f.failover, f.checkpointEvery
+	cfg.MaxLeases = f.maxLeases
 	cfg.ReadRate, cfg.Void = reading.rate, reading.void.policy()
 	if f.fanout != "" { // a command polls rather than not work at all
 		cfg.Fanout = &consumer.Fanout{Consumer: f.fanout, OrPoll: true}

@@ -51,6 +51,9 @@ func (f *leaseFlags) addFlags(command *cobra.Command) {
 	command.Flags().StringVar(&f.app, "app", "", "the application, which names the lease table")
 }
 
+// errEmptyShard is returned for a shard's id that is empty, as by a variable that is not set.
+var errEmptyShard = exit.Usage("a shard's id is empty: runnel leases list shows the shards")
+
 // failoverOfRows is the end of each --failover's help.
 const failoverOfRows = "; a longer one that the lease rows say counts instead (rows of older " +
 	"versions and of Java workers say none)"

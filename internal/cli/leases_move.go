@@ -70,6 +70,9 @@ go to the workers that have least, and stay there as long as these live.`,
 			if (len(args) == 0) == (worker == "") {
 				return exit.Usage("want the shards to release, or --worker")
 			}
+			if slices.Contains(args, "") {
+				return errEmptyShard
+			}
 			return runMove(c.Context(), con, f, func(v fleetView) (map[string]string, error) {
 				return v.spread(args, worker)
 			})
@@ -155,6 +158,8 @@ func (v fleetView) spread(shards []string, worker string) (map[string]string, er
 func (v fleetView) asks(shard string) error {
 	l, there := v.leases[runnel.ShardID(shard)]
 	switch {
+	case shard == "":
+		return errEmptyShard
 	case !there:
 		return exit.Usage("shard %s has no lease; runnel leases list shows those that there are",
 			shard)

@@ -116,6 +116,8 @@ func (f *pauseFlags) choose(leases []lease.Lease, shards []string) ([]lease.Leas
 	for i, shard := range shards {
 		l, there := byKey[runnel.ShardID(shard)]
 		switch {
+		case shard == "":
+			return nil, errEmptyShard
 		case !there:
 			return nil, exit.Usage("shard %s has no lease; runnel leases list shows those that "+
 				"there are", shard)
