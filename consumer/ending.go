@@ -73,6 +73,11 @@ func (h *holding) readParent(ctx context.Context, s runnel.Shard, from runnel.Po
 		"the application begins after it, or the sink's data was restored", "worker",
 		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID), "from",
 		from.String(), "child", string(h.first.Key))
+	end, err := h.obeyPauses(ctx, parent)
+	if err != nil {
+		return err
+	}
+	defer end()
 	how, _, err := parent.sessionAt(ctx)
 	if err == nil && how != finished {
 		err = errStopping

@@ -13,6 +13,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/sink"
 )
 
@@ -346,6 +347,50 @@ func TestOnceBesideASinkThatGoesBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A sink goes back to a time before a split. As long as the rows of the children or that of the
+// parent say that they are paused, no record of the parent goes to the sink again.
+func TestSinkThatGoesBackWhilePaused(t *testing.T) {
+	bubble(t, 1, func(f *fleet) {
+		b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
+		f.start("w1", intoSink(b))
+		f.stream.put("a", keys(5)...)
+		f.await(failover, "the first records", func() bool { return b.count() == 5 })
+		backup := b.copied()
+		f.stream.put("b", keys(6)...)
+		f.stream.split(0)
+		f.stream.put("c", keys(7)...)
+		f.await(6*failover, "the others", func() bool { return b.count() == 18 })
+		f.mustStop(f.workers["w1"])
+		b.restore(backup)
+		leases, table := f.leases(), f.leaseTable()
+		change := func(do func(context.Context, lease.Lease) (lease.Lease, error), of []lease.Lease) {
+			for _, l := range of {
+				if _, err := do(f.Context(), l); err != nil {
+					f.Fatal(err)
+				}
+			}
+		}
+		stays := func(when string) {
+			<-time.After(3 * failover)
+			if n := b.count(); n != 5 {
+				f.Errorf("%s: %d effects, want 5", when, n)
+			}
+		}
+		change(table.Pause, leases)
+		f.start("w2", intoSink(b))
+		stays("all are paused")
+		change(table.Resume, leases[:1])
+		stays("the children are paused")
+		change(table.Pause, leases[:1])
+		<-time.After(2 * failover)
+		change(table.Resume, leases[1:])
+		stays("the parent is paused")
+		change(table.Resume, leases[:1])
+		f.await(3*failover, "the others again", func() bool { return b.count() == 18 })
+		b.check(f)
+	})
 }
 
 // A fresh application that begins now reads nothing of the parents of the shards that are open.

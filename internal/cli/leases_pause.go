@@ -84,7 +84,7 @@ func runPause(
 	if err != nil {
 		return exit.Outside(fmt.Errorf("list the leases: %w", err))
 	}
-	chosen, err := f.choose(leases, shards)
+	chosen, err := f.choose(leases, shards, pause)
 	if err != nil {
 		return err
 	}
@@ -106,10 +106,14 @@ func runPause(
 	return p.await(ctx, failoverOf(f.failover, leases)/2+time.Second)
 }
 
-// choose returns the leases of the shards, or those of all that have not ended.
-func (f *pauseFlags) choose(leases []lease.Lease, shards []string) ([]lease.Lease, error) {
+// choose returns the leases of the shards, or those of all that have not ended. A pause may also be
+// ended of a shard that was paused before its end: a sink that has gone back has it read again.
+func (f *pauseFlags) choose(
+	leases []lease.Lease, shards []string, pause bool,
+) ([]lease.Lease, error) {
+	over := func(l lease.Lease) bool { return l.Ended() && (pause || !l.Paused) }
 	if f.all {
-		return slices.DeleteFunc(leases, lease.Lease.Ended), nil
+		return slices.DeleteFunc(leases, over), nil
 	}
 	byKey := lease.ByKey(leases)
 	chosen := make([]lease.Lease, len(shards))
@@ -121,7 +125,7 @@ func (f *pauseFlags) choose(leases []lease.Lease, shards []string) ([]lease.Leas
 		case !there:
 			return nil, exit.Usage("shard %s has no lease; runnel leases list shows those that "+
 				"there are", shard)
-		case l.Ended():
+		case over(l):
 			return nil, exit.Usage("shard %s has been processed to its end", shard)
 		}
 		chosen[i] = l
