@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -60,6 +61,7 @@ func (s Seek) Run(ctx context.Context) (leases int, begun bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, s.Wait)
 	defer cancel()
 	r := &seeker{Seek: s, held: map[runnel.ShardID]*held{}, asked: map[runnel.ShardID]asked{}}
+	r.pace.Store(int64(min(s.Failover, leastPace))) // until the first look, which comes at once
 	over := make(chan struct{})
 	var renewing sync.WaitGroup
 	renewing.Go(func() { r.renew(context.WithoutCancel(ctx), over) })
@@ -101,6 +103,9 @@ func (s Seek) Run(ctx context.Context) (leases int, begun bool, err error) {
 	}
 }
 
+// leastPace is the shortest failover time of a worker, as consumer.Config has it.
+const leastPace = 100 * time.Millisecond
+
 // seeker is a Seek under way.
 type seeker struct {
 	Seek
@@ -111,6 +116,9 @@ type seeker struct {
 	waits map[runnel.ShardID]string
 	// patience is the failover time that counts, as of the last look.
 	patience time.Duration
+	// pace is the shortest failover time that a row says, or Failover, as of the last look: the
+	// workers take a lease that is not renewed within it.
+	pace atomic.Int64
 
 	mu   sync.Mutex
 	held map[runnel.ShardID]*held
@@ -186,10 +194,11 @@ func (r *seeker) change(
 
 // renew keeps the held leases until over is closed. A failure shows in the next write.
 func (r *seeker) renew(ctx context.Context, over <-chan struct{}) {
-	for retry.WaitOr(ctx, r.Failover/16, over) {
+	for retry.WaitOr(ctx, time.Duration(r.pace.Load())/16, over) {
+		pace := time.Duration(r.pace.Load())
 		_ = r.eachHeld(func(h *held) error {
 			return r.change(h, func(l lease.Lease) (lease.Lease, error) {
-				if time.Since(h.at) < r.Failover/4 {
+				if time.Since(h.at) < pace/4 {
 					return l, nil
 				}
 				h.at = time.Now()
@@ -234,6 +243,13 @@ func (r *seeker) look(ctx context.Context) ([]lease.Lease, []lease.Sighting, err
 		return nil, nil, err
 	}
 	r.patience = max(r.Failover, lease.LongestFailover(leases))
+	pace := r.Failover
+	for _, l := range leases {
+		if l.Failover > 0 {
+			pace = min(pace, max(l.Failover, leastPace))
+		}
+	}
+	r.pace.Store(int64(pace))
 	var missing []lease.Sighting
 	r.waits = map[runnel.ShardID]string{}
 	for _, s := range r.watch.Update(time.Now(), leases) {

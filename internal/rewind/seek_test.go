@@ -596,6 +596,27 @@ func TestRowsSayALongerFailover(t *testing.T) {
 	})
 }
 
+// The workers' failover time is below the one that the seek is told. They take no lease that it
+// holds, however long that takes.
+func TestRowsSayAShorterFailover(t *testing.T) {
+	sail(t, 29, func(c *crew) {
+		_, kill := c.start("w1", func(cfg *consumer.Config) { cfg.Failover = failover / 5 })
+		defer kill()
+		c.wantLife(0, runnel.FromOldest(), "at first")
+		seek := c.seek(c.server.DynamoDB(), runnel.FromOldest())
+		seek.OnHeld = func(int) {
+			<-time.After(2 * failover)
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.life++
+		}
+		if _, _, err := seek.Run(c.Context()); err != nil {
+			c.Fatal(err)
+		}
+		c.wantLife(1, runnel.FromOldest(), "beside a shorter failover")
+	})
+}
+
 // A seek is refused where a sink keeps the position, and where a Java worker lives.
 func TestSeekIsRefused(t *testing.T) {
 	sail(t, 17, func(c *crew) {
