@@ -25,6 +25,9 @@ import (
 type Config struct {
 	// Rounds is the number of measurements; medians count. Default 5.
 	Rounds int
+	// Java is the number of measurements of the Java KCL, which takes a minute and a half to get its
+	// leases. Default 5.
+	Java int
 	// Only chooses loads by name. Default all.
 	Only *regexp.Regexp
 	// Runnel is the binary that `make build` makes. Default bin/runnel.
@@ -54,6 +57,7 @@ func parse(args []string) (Config, error) {
 	var cfg Config
 	flags := flag.NewFlagSet("consumers", flag.ContinueOnError)
 	flags.IntVar(&cfg.Rounds, "rounds", 5, "the number of rounds")
+	flags.IntVar(&cfg.Java, "java", 5, "the number of rounds of the Java KCL")
 	only := flags.String("only", "", "measure only the loads with a name that matches this "+
 		"expression")
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
@@ -65,8 +69,9 @@ func parse(args []string) (Config, error) {
 	if cfg.Only, err = regexp.Compile(*only); err != nil {
 		return cfg, fmt.Errorf("-only: %w", err)
 	}
-	if cfg.Rounds < 1 {
-		return cfg, fmt.Errorf("-rounds is %d: want 1 or more", cfg.Rounds)
+	if cfg.Rounds < 1 || cfg.Java < 1 || cfg.Java > cfg.Rounds {
+		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and no more of Java's",
+			cfg.Rounds, cfg.Java)
 	}
 	if _, err := os.Stat(cfg.Runnel); err != nil {
 		return cfg, fmt.Errorf("%w: make build makes it", err)

@@ -46,7 +46,7 @@ func (m measured) measure(
 	}
 	for round := range cfg.Rounds {
 		for i, r := range readers {
-			if r.java && !l.java {
+			if r.java && (!l.java || round >= cfg.Java) {
 				continue
 			}
 			fmt.Fprintf(os.Stderr, "%4.0fs  round %d  %s  %s\n", time.Since(begin).Seconds(),
@@ -79,8 +79,9 @@ func (m measured) spread(c cell, of func(figures) float64) (median, least, most 
 // report gives everything as Markdown.
 func (m measured) report(cfg Config) string {
 	w := &strings.Builder{}
-	fmt.Fprintf(w, "Medians of %d rounds (smallest to largest); %d processors (%s), shared by the "+
-		"server and the reader.\n\n", cfg.Rounds, runtime.NumCPU(), runtime.GOARCH)
+	fmt.Fprintf(w, "Medians of %d rounds, of %d with Java (smallest to largest); %d processors (%s), "+
+		"shared by the server and the reader.\n\n", cfg.Rounds, cfg.Java, runtime.NumCPU(),
+		runtime.GOARCH)
 	fmt.Fprint(w, "| backlog | reader | records a CPU-second | records/s | memory, MB |\n"+
 		"|---|---|---|---|---|\n")
 	for _, l := range loads() {
