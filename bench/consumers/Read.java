@@ -67,7 +67,7 @@ public final class Read {
         if (now >= total / 10 && now - count < total / 10) {
             System.out.println("warm {\"records\": " + now + "}");
         }
-        if (now == total) {
+        if (now >= total && now - count < total) {
             System.out.println("done {\"records\": " + now + "}");
         }
     }
