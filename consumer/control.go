@@ -179,13 +179,18 @@ func (c *control) setRow(paused bool) (changed bool) {
 
 // rowPaused pauses or resumes the shard as its row says, which holds for every worker.
 func (h *holding) rowPaused(paused bool) {
+	h.pauseFor(paused, "the shard is paused by its lease row: runnel leases resume, or "+
+		"lease.Table.Resume, ends that", "the shard is no longer paused by its lease row")
+}
+
+// pauseFor pauses or resumes the shard for a row, and says why.
+func (h *holding) pauseFor(paused bool, whyPaused, whyResumed string) {
 	if !h.control.setRow(paused) {
 		return
 	}
-	kind, text := EventResumed, "the shard is no longer paused by its lease row"
+	kind, text := EventResumed, whyResumed
 	if paused {
-		kind, text = EventPaused, "the shard is paused by its lease row: runnel leases resume, or "+
-			"lease.Table.Resume, ends that"
+		kind, text = EventPaused, whyPaused
 	}
 	h.run.cfg.Logger.Info(text, "worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream,
 		"shard", string(h.first.Key))

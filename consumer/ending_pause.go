@@ -46,15 +46,7 @@ func (h *holding) isRowPaused(ctx context.Context, parent *holding) (bool, error
 
 // pausedAs pauses or resumes a parent that is read under its child's lease.
 func (h *holding) pausedAs(paused bool) {
-	if !h.control.setRow(paused) {
-		return
-	}
-	kind, text := EventResumed, "a parent that is read under its child's lease is no longer paused"
-	if paused {
-		kind, text = EventPaused, "a parent that is read under its child's lease is paused: its "+
-			"lease row says so, or the child is paused"
-	}
-	h.run.cfg.Logger.Info(text, "worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream,
-		"shard", string(h.first.Key))
-	h.event(Event{Kind: kind})
+	h.pauseFor(paused, "a parent that is read under its child's lease is paused: its lease row says "+
+		"so, or the child is paused", "a parent that is read under its child's lease is no longer "+
+		"paused")
 }
