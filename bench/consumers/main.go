@@ -25,8 +25,8 @@ import (
 type Config struct {
 	// Rounds is the number of measurements; medians count. Default 5.
 	Rounds int
-	// Java is the number of measurements of the Java KCL, which takes a minute and a half to get its
-	// leases. Default 5.
+	// Java is the number of measurements of the Java KCL, which takes a minute and a half to get
+	// its leases. Default 5.
 	Java int
 	// Only chooses loads by name. Default all.
 	Only *regexp.Regexp
@@ -70,8 +70,8 @@ func parse(args []string) (Config, error) {
 		return cfg, fmt.Errorf("-only: %w", err)
 	}
 	if cfg.Rounds < 1 || cfg.Java < 1 || cfg.Java > cfg.Rounds {
-		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and no more of Java's",
-			cfg.Rounds, cfg.Java)
+		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and no more of "+
+			"Java's", cfg.Rounds, cfg.Java)
 	}
 	if _, err := os.Stat(cfg.Runnel); err != nil {
 		return cfg, fmt.Errorf("%w: make build makes it", err)

@@ -79,9 +79,9 @@ func (m measured) spread(c cell, of func(figures) float64) (median, least, most 
 // report gives everything as Markdown.
 func (m measured) report(cfg Config) string {
 	w := &strings.Builder{}
-	fmt.Fprintf(w, "Medians of %d rounds, of %d with Java (smallest to largest); %d processors (%s), "+
-		"shared by the server and the reader.\n\n", cfg.Rounds, cfg.Java, runtime.NumCPU(),
-		runtime.GOARCH)
+	fmt.Fprintf(w, "Medians of %d rounds, of %d with Java (smallest to largest); %d processors "+
+		"(%s), shared by the server and the reader.\n\n", cfg.Rounds, cfg.Java,
+		runtime.NumCPU(), runtime.GOARCH)
 	fmt.Fprint(w, "| backlog | reader | records a CPU-second | records/s | memory, MB |\n"+
 		"|---|---|---|---|---|\n")
 	for _, l := range loads() {
