@@ -46,7 +46,7 @@ func (h *holding) isRowPaused(ctx context.Context, parent *holding) (bool, error
 
 // pausedAs pauses or resumes a parent that is read under its child's lease.
 func (h *holding) pausedAs(paused bool) {
-	h.pauseFor(paused, "a parent that is read under its child's lease is paused: its lease row says "+
-		"so, or the child is paused", "a parent that is read under its child's lease is no longer "+
-		"paused")
+	const what = "a parent that is read under its child's lease is "
+	h.pauseFor(paused, what+"paused: its lease row says so, or the child is paused",
+		what+"no longer paused")
 }

@@ -17,7 +17,7 @@ type Claim struct {
 	Static    Static // zero unless the name outlives its process
 	Sink      bool   // it has a sink, which keeps the position
 	Output    string // where its records go, for rows that do not say it; "": it is not settled
-	// Failover is the worker's failover time; 0 leaves what the row says.
+	// Failover is the worker's failover time; 0 leaves the row's.
 	Failover time.Duration
 	// Origin is where the application began, for rows that do not say it.
 	Origin runnel.From

@@ -137,7 +137,7 @@ func ExampleShardView_Missing() {
 	// Output: [shardId-000000000002]
 }
 
-// A program that is told a failover time waits for the longest one that the workers' rows say.
+// A program with a failover time of its own waits for the longest one in the workers' rows.
 func ExampleLongestFailover() {
 	leases := []lease.Lease{
 		{Key: "shardId-000000000000", Owner: "w1", Holder: "w1", Failover: 40 * time.Second},

@@ -8,8 +8,8 @@ import (
 )
 
 // LongestFailover returns the longest failover time in these rows; 0 if none says one. It is for a
-// program that is told a failover time and cannot know that of the workers: an owner may be silent
-// for as long as its own one, and lives.
+// program with a failover time of its own, which cannot know that of the workers. An owner may be
+// silent for its own failover time, and lives.
 //
 // The rows of ended shards and of Java workers do not count. A row without an owner counts: a
 // worker that holds no lease has no row of its own.
