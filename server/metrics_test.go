@@ -178,9 +178,10 @@ func TestWatchNeedsItsKey(t *testing.T) {
 		"awsQuery":   {"403 SignatureDoesNotMatch", "403 InvalidClientTokenId"},
 	} {
 		for i, id := range []string{"AKIDONE", "AKIDTWO"} {
-			cfg := server.AWSConfig()
-			cfg.Credentials = credentials.NewStaticCredentialsProvider(id, "guess", "")
-			_, err := watchClient(cfg, watchProtocols[name]).PutMetricData(t.Context(), put)
+			watch := watchClient(server.AWSConfig(), watchProtocols[name])
+			_, err := watch.PutMetricData(t.Context(), put, func(o *cloudwatch.Options) {
+				o.Credentials = credentials.NewStaticCredentialsProvider(id, "guess", "")
+			})
 			if got := code(err); got != want[i] {
 				t.Errorf("%s with %s: %v, want %s", name, id, err, want[i])
 			}

@@ -221,7 +221,8 @@ func (r *rig) race(handlers ...handler) {
 	r.wantUnblamed()
 }
 
-// Two shards read and write the same row. PostgreSQL makes one of two such transactions fail.
+// Two shards read and write the same row, in transactions that have both begun. PostgreSQL makes
+// one of these fail.
 func TestSerialization(t *testing.T) {
 	each(t, func(t *testing.T, d *database) {
 		d.counters(t)
@@ -230,7 +231,19 @@ func TestSerialization(t *testing.T) {
 		if d.isSQLite() {
 			r.cfg.Isolation = sql.LevelDefault
 		}
+		var begun atomic.Int32
+		both := make(chan struct{})
 		h := func(ctx context.Context, do statement, batch *sqlsink.Batch) error {
+			if !d.isSQLite() { // which lets one transaction write at a time
+				if begun.Add(1) == 2 {
+					close(both)
+				}
+				select {
+				case <-both:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
 			for range batch.Records {
 				err := do(ctx, "update counters set n = (select n from counters where id = 1) + 1 "+
 					"where id = 1")
