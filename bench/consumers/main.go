@@ -69,9 +69,9 @@ func parse(args []string) (Config, error) {
 	if cfg.Only, err = regexp.Compile(*only); err != nil {
 		return cfg, fmt.Errorf("-only: %w", err)
 	}
-	if cfg.Rounds < 1 || cfg.Java < 1 || cfg.Java > cfg.Rounds {
-		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and no more of "+
-			"Java's", cfg.Rounds, cfg.Java)
+	if cfg.Rounds < 1 || cfg.Java < 0 || cfg.Java > cfg.Rounds {
+		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and at most as many "+
+			"of Java's", cfg.Rounds, cfg.Java)
 	}
 	if _, err := os.Stat(cfg.Runnel); err != nil {
 		return cfg, fmt.Errorf("%w: make build makes it", err)

@@ -102,7 +102,7 @@ func (m measured) report(cfg Config) string {
 		}
 		peak, _, _ := m.spread(own, memory)
 		fmt.Fprintf(w, "| %s | at most %.0f MB | %.0f |\n", l.name, l.memory, peak)
-		if !l.java {
+		if !l.java || cfg.Java == 0 {
 			continue
 		}
 		mine, _, _ := m.spread(own, perCPU)
