@@ -70,8 +70,8 @@ func parse(args []string) (Config, error) {
 		return cfg, fmt.Errorf("-only: %w", err)
 	}
 	if cfg.Rounds < 1 || cfg.Java < 0 || cfg.Java > cfg.Rounds {
-		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and at most as many "+
-			"of Java's", cfg.Rounds, cfg.Java)
+		return cfg, fmt.Errorf("-rounds is %d and -java is %d: want 1 or more, and at most as "+
+			"many of Java's", cfg.Rounds, cfg.Java)
 	}
 	if _, err := os.Stat(cfg.Runnel); err != nil {
 		return cfg, fmt.Errorf("%w: make build makes it", err)
