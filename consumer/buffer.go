@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -282,25 +283,14 @@ func (a *account) opened(records []types.Record, memory int64) {
 	a.give(-memory)
 }
 
-// fits estimates how many of the records a page takes.
-func (a *account) fits(records []types.Record) int {
-	if a == nil || len(records) == 0 {
-		return len(records)
+// page returns the memory at which a page is full: two of them fit in a share.
+func (a *account) page() int64 {
+	if a == nil {
+		return math.MaxInt64
 	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	return int(min(int64(len(records)), a.of.share()/2/sizeOf(&records[0])+1))
-}
-
-// full reports whether a page of so many bytes is as large as a page may be: two of them fit in a
-// share.
-func (a *account) full(page int64) bool {
-	if a == nil || page == 0 {
-		return false
-	}
-	a.of.mu.Lock()
-	defer a.of.mu.Unlock()
-	return page >= a.of.share()/2
+	return a.of.share() / 2
 }
 
 // free gives back what a handler has finished.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -193,9 +194,10 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		p.gap, f.After = f.gapBefore()
 	}
 	from, unopened := f.After, f.left.Records
-	p.records, p.account = make([]runnel.Record, 0, f.account.fits(f.left.Records)), f.account
+	full := f.account.page()
+	p.records, p.account = make([]runnel.Record, 0, expected(f.left.Records, full)), f.account
 	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords &&
-		!f.account.full(p.memory) {
+		(p.memory == 0 || p.memory < full) {
 		if err := f.open(ctx, &f.left.Records[0], &p); err != nil {
 			var void *VoidError
 			switch {
@@ -227,4 +229,12 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	}
 	p.caughtUp = f.run.once.caughtUp(f.Shard, p)
 	return p, nil
+}
+
+// expected estimates how many of the records a page takes that is full at so many bytes.
+func expected(records []types.Record, full int64) int {
+	if len(records) == 0 {
+		return 0
+	}
+	return int(min(int64(len(records)), full/sizeOf(&records[0])+1))
 }
