@@ -15,10 +15,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"regexp"
-	"syscall"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // Config has the settings of a measurement.
@@ -36,21 +36,7 @@ type Config struct {
 	Tools string
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) > 1 && os.Args[1] == asReader {
-		err = read(ctx, os.Args[2:], os.Stdin, os.Stdout)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "consumers:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { process.Main("consumers", asReader, read, run) }
 
 // parse reads the command line.
 func parse(args []string) (Config, error) {

@@ -16,26 +16,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) > 1 && os.Args[1] == asClient {
-		err = client(ctx, os.Args[2:], os.Stdin, os.Stdout)
-	} else {
-		err = run(ctx, os.Args[1:], os.Stdout)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "producers:", err)
-		stop()
-		os.Exit(1)
-	}
-}
+func main() { process.Main("producers", asClient, client, run) }
 
 // run measures all ways and writes the report. Failed clients are noted below the tables. It
 // returns an error if any client but the KPL fails.
