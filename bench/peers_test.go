@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -15,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/bench/internal/plainbody"
 )
 
 // connect returns a client of a server on this machine. Every subscription has its own connection,
@@ -25,18 +26,9 @@ func connect(addr string) *kinesis.Client {
 		BaseEndpoint: aws.String("http://" + addr),
 		Credentials:  credentials.NewStaticCredentialsProvider("bench", "bench", ""),
 		HTTPClient: &http.Client{
-			Transport: plainBodies{&http.Transport{MaxIdleConnsPerHost: 64}},
+			Transport: plainbody.Transport{Next: &http.Transport{MaxIdleConnsPerHost: 64}},
 		},
 	})
-}
-
-// plainBodies hides all methods of a body but Read and Close from net/http.
-type plainBodies struct{ next http.RoundTripper }
-
-func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
-	r = r.Clone(r.Context())
-	r.Body = struct{ io.ReadCloser }{r.Body}
-	return p.next.RoundTrip(r)
 }
 
 // startRunnel runs `runnel serve` as a process, each answer synced to the disk.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -58,6 +57,10 @@ type fetcher struct {
 	// before the time complete. Nil: what was read cannot be discarded.
 	again   func(after runnel.Position, complete time.Time) pages.Source
 	arrived time.Time // the last opened record; zero before
+
+	// These are the Kinesis records of the last page with a user record, its user records, and
+	// their memory.
+	units, users, memory int64
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -195,7 +198,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	}
 	from, unopened := f.After, f.left.Records
 	full := f.account.page()
-	p.records, p.account = make([]runnel.Record, 0, expected(f.left.Records, full)), f.account
+	p.records, p.account = make([]runnel.Record, 0, f.expected(full)), f.account
 	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords &&
 		(p.memory == 0 || p.memory < full) {
 		if err := f.open(ctx, &f.left.Records[0], &p); err != nil {
@@ -214,6 +217,9 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 		f.left.Records = f.left.Records[1:]
 	}
 	f.account.opened(unopened[:len(unopened)-len(f.left.Records)], p.memory)
+	if len(p.records) > 0 {
+		f.units, f.users, f.memory = int64(p.read), int64(len(p.records)), p.memory
+	}
 	p.through, p.behind, f.left.Gap = f.After, f.left.Behind, false
 	p.at = f.got
 	if len(f.left.Records) > 0 {
@@ -231,10 +237,16 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	return p, nil
 }
 
-// expected estimates how many of the records a page takes that is full at so many bytes.
-func expected(records []types.Record, full int64) int {
-	if len(records) == 0 {
+// expected estimates the user records of the next page, which is full at so many bytes, by the page
+// before.
+func (f *fetcher) expected(full int64) int {
+	n := int64(len(f.left.Records))
+	if n == 0 {
 		return 0
 	}
-	return int(min(int64(len(records)), full/sizeOf(&records[0])+1))
+	each, unit := sizeOf(&f.left.Records[0]), int64(1)
+	if f.users > 0 {
+		each, unit = f.memory/f.users, f.users/f.units+1
+	}
+	return int(min(n*unit, full/each+unit, int64(f.run.cfg.MaxRecords)+unit))
 }

@@ -84,7 +84,7 @@ func (o *reading) step(p *page, from runnel.Position) {
 // Expect makes room for the user records of an aggregate.
 func (p *page) Expect(n int) {
 	if cap(p.records)-len(p.records) < n {
-		p.records = slices.Grow(p.records, max(n, len(p.records)))
+		p.records = slices.Grow(p.records, max(n, len(p.records)/4))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"runtime"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/runnel-stream/runnel/bench/internal/plainbody"
 	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
@@ -41,6 +43,7 @@ func (m measured) measure(
 	}
 	sdk.BaseEndpoint = aws.String("http://" + server.Address)
 	sdk.RetryMaxAttempts = 1 // a repeated call may put its records twice
+	sdk.HTTPClient = &http.Client{Transport: plainbody.Transport{Next: http.DefaultTransport}}
 	if err := fill(ctx, kinesis.NewFromConfig(sdk), l); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -13,6 +12,8 @@ import (
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/bench/internal/plainbody"
 )
 
 // sdk is a program with the AWS SDK for Go.
@@ -24,7 +25,7 @@ type sdk struct {
 
 func newSDK(endpoint string) *sdk {
 	s := &sdk{transport: newTransport()}
-	sender := &http.Client{Transport: plainBodies{s.transport}}
+	sender := &http.Client{Transport: plainbody.Transport{Next: s.transport}}
 	keys := credentials.NewStaticCredentialsProvider("bench", "bench", "")
 	s.kinesis = kinesis.New(kinesis.Options{
 		Region: "us-east-1", BaseEndpoint: &endpoint, Credentials: keys, HTTPClient: sender,
@@ -35,19 +36,6 @@ func newSDK(endpoint string) *sdk {
 		Retryer: aws.NopRetryer{},
 	})
 	return s
-}
-
-// plainBodies hides all methods of a body but Read and Close from net/http: see docs/serve.md on
-// the Go SDK.
-type plainBodies struct{ next http.RoundTripper }
-
-// RoundTrip implements http.RoundTripper.
-func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
-	if r.Body != nil {
-		r = r.Clone(r.Context())
-		r.Body = struct{ io.ReadCloser }{r.Body}
-	}
-	return p.next.RoundTrip(r)
 }
 
 // newTransport keeps a connection for each call in flight.
