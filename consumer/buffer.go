@@ -78,8 +78,11 @@ const (
 	// leastWindow is the least read in bytes, if the size of the records is known.
 	leastWindow = 16 << 10
 	// shardCost is the memory of a shard that is read, beside its records: goroutines and buffers.
-	// All shards count for at most half of the buffer.
+	// All shards count for at least bodiesPart of the buffer, since a few busy ones have as many
+	// answers under way, and for at most half of it.
 	shardCost = 32 << 10
+	// bodiesPart is the part of the buffer for the bodies of answers that are being decoded.
+	bodiesPart = 8
 	// loanPart is the part of the buffer that one read may ask for.
 	loanPart = 16
 	// userOverhead is the memory of a user record beside its data: the record itself, and the texts
@@ -143,7 +146,9 @@ func (a *account) room(ctx context.Context) (int, error) {
 func (b *buffer) share() int64 { return b.size() / int64(max(1, b.shards)) }
 
 // size is the memory for records. The lock is held.
-func (b *buffer) size() int64 { return b.limit - min(b.limit/2, int64(b.shards)*shardCost) }
+func (b *buffer) size() int64 {
+	return b.limit - min(b.limit/2, max(b.limit/bodiesPart, int64(b.shards)*shardCost))
+}
 
 // grant reserves room for a read and returns its records; 0 if there is none. It reports whether
 // the shard then waits for the memory of others. The lock is held.
@@ -243,10 +248,7 @@ func (a *account) read(records []types.Record) {
 	if a == nil {
 		return
 	}
-	var bytes int64
-	for i := range records {
-		bytes += sizeOf(&records[i])
-	}
+	bytes := sizesOf(records)
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
 	if a.closed {
@@ -270,17 +272,15 @@ func (a *account) read(records []types.Record) {
 	a.give(reserved)
 }
 
-// opened counts user records in the place of the Kinesis records that held them.
-func (a *account) opened(records []types.Record, memory int64) {
+// opened counts the memory of user records in the place of that of the Kinesis records that held
+// them.
+func (a *account) opened(kinesis, user int64) {
 	if a == nil {
 		return
 	}
-	for i := range records {
-		memory -= sizeOf(&records[i])
-	}
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
-	a.give(-memory)
+	a.give(kinesis - user)
 }
 
 // page returns the memory at which a page is full: two of them fit in a share.
@@ -340,6 +340,14 @@ func (b *buffer) serve() {
 		}
 		return n > 0
 	})
+}
+
+// sizesOf returns the memory of Kinesis records.
+func sizesOf(records []types.Record) (sum int64) {
+	for i := range records {
+		sum += sizeOf(&records[i])
+	}
+	return sum
 }
 
 // sizeOf returns the memory of a Kinesis record.

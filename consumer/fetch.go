@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/aggregate"
@@ -172,7 +173,7 @@ func (f *fetcher) endTurn() {
 	if len(f.left.Records) == 0 || f.again == nil || !f.account.overdue(f.got) {
 		return
 	}
-	f.account.opened(f.left.Records, 0)
+	f.account.opened(sizesOf(f.left.Records), 0)
 	f.left, f.source = pages.Page{}, f.again(f.After, f.arrived)
 	f.account.settle(time.Since(f.got))
 }
@@ -196,8 +197,7 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 	case f.left.Gap:
 		p.gap, f.After = f.gapBefore()
 	}
-	from, unopened := f.After, f.left.Records
-	full := f.account.page()
+	from, full, opened := f.After, f.account.page(), int64(0)
 	p.records, p.account = make([]runnel.Record, 0, f.expected(full)), f.account
 	for len(f.left.Records) > 0 && len(p.records) < f.run.cfg.MaxRecords &&
 		(p.memory == 0 || p.memory < full) {
@@ -214,9 +214,11 @@ func (f *fetcher) read(ctx context.Context) (page, error) {
 			break
 		}
 		f.arrived = aws.ToTime(f.left.Records[0].ApproximateArrivalTimestamp)
+		opened += sizeOf(&f.left.Records[0])
+		f.left.Records[0] = types.Record{} // or the rest of the read would keep it in memory
 		f.left.Records = f.left.Records[1:]
 	}
-	f.account.opened(unopened[:len(unopened)-len(f.left.Records)], p.memory)
+	f.account.opened(opened, p.memory)
 	if len(p.records) > 0 {
 		f.units, f.users, f.memory = int64(p.read), int64(len(p.records)), p.memory
 	}
