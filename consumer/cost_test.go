@@ -28,7 +28,7 @@ func TestCost(t *testing.T) {
 		writes, reads   float64 // units a second, at most
 	}{
 		{4, 2, 0.9, 1.5},
-		{100, 10, 23, 12},
+		{100, 10, 23, 12.5},
 		{1_000, 50, 225, 100},
 		{10_000, 200, 2_250, 1_000},
 	} {
