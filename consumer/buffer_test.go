@@ -34,7 +34,7 @@ func (a *account) mustRoom(t *testing.T) int {
 // The first read asks for few records, since their size is not known. The next ones ask for as many
 // as half a share holds.
 func TestBufferAsksForWhatHasRoom(t *testing.T) {
-	few, b := &buffer{limit: 64 << 20}, &buffer{limit: 8<<20 + shardCost}
+	few, b := &buffer{limit: 64 << 20}, &buffer{limit: 8 << 20 * bodiesPart / (bodiesPart - 1)}
 	if n := few.add(10_000).mustRoom(t); n != 10_000 {
 		t.Errorf("the first read asks for %d records, though an answer of any size has room", n)
 	}

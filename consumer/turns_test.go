@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/pages"
@@ -167,4 +168,44 @@ func TestBufferTakesTurns(t *testing.T) {
 			})
 		})
 	}
+}
+
+// keptRead is a backlog that keeps its last answer.
+type keptRead struct {
+	*backlog
+	records []types.Record
+}
+
+func (k *keptRead) Next(ctx context.Context) (pages.Page, error) {
+	p, err := k.backlog.Next(ctx)
+	k.records = p.Records
+	return p, err
+}
+
+// A read of several pages keeps no page in memory that has been handed over.
+func TestReadKeepsNoOpenedRecords(t *testing.T) {
+	account := (&buffer{limit: 1 << 20}).add(10_000)
+	source := &keptRead{backlog: &backlog{
+		of: account, count: 1000, bytes: 1 << 10, reads: new(atomic.Int64),
+	}}
+	of := &run{cfg: Config{MaxRecords: 3}} // of a page
+	f := of.newFetcher(source, newReading("shardId-000000000000", runnel.Start()))
+	f.account = account
+	for range 10 {
+		p, err := f.read(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := len(source.records) - len(f.left.Records)
+		for i := range source.records[:opened] {
+			if source.records[i].Data != nil {
+				t.Fatalf("record %d of a read is in memory, though %d are handed over", i, opened)
+			}
+		}
+		account.free(p.memory)
+		if len(f.left.Records) > 0 {
+			return
+		}
+	}
+	t.Error("no read has more than one page")
 }
