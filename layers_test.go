@@ -20,6 +20,9 @@ const module = "github.com/runnel-stream/runnel"
 // the rows above its own. Siblings in a row are strangers. "." is package runnel itself.
 var layers = [][]string{
 	{
+		"internal/origin",
+	},
+	{
 		"internal/awsclient",
 		"internal/awserr",
 		"internal/bootclock",
@@ -133,7 +136,7 @@ var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
 		"internal/bootclock", "internal/cboritem", "internal/spell", "internal/vfs", "internal/localca",
-		"internal/fault", "internal/seam", "internal/shardid", "internal/wire",
+		"internal/fault", "internal/origin", "internal/seam", "internal/shardid", "internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "internal/cli/clitest", "cmd/runnel"}
 )

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 )
@@ -40,6 +41,10 @@ type Config struct {
 	// ShutdownTimeout limits the time in which Serve delivers and answers after its context has
 	// ended. Default 30 s.
 	ShutdownTimeout time.Duration
+
+	// AllowOrigins are the web pages of other machines that may call, each by its scheme, host and
+	// port, as "https://app.example.com". Pages of this machine always may. Default none.
+	AllowOrigins []string
 
 	// TLS encrypts all of Serve's connections. It needs certificates; Serve sets NextProtos.
 	// Default nil: plain connections.
@@ -86,6 +91,8 @@ func (c Config) Validate() error {
 		c.MaxBytes, wire.MaxBody)
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout is %v: want 0 (for 30 s) or more",
 		c.ShutdownTimeout)
+	_, err := origin.New(c.AllowOrigins)
+	fault(err != nil, "AllowOrigins: %v", err)
 	buffer := c.Producer.MaxBufferedBytes
 	fault(buffer != 0 && buffer < c.maxRecord(), "Producer.MaxBufferedBytes is %d: want at least "+
 		"%d, the longest record", buffer, c.maxRecord())

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/awsclient"
 	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -15,23 +15,19 @@ import (
 const writeTimeout = time.Minute
 
 func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		switch r.URL.Path {
-		case "/health":
-			p.health(w)
-			return
-		case "/metrics":
-			p.allow(w)
-			w.Header().Set("Cache-Control", "no-store")
-			p.meters.page.ServeHTTP(w, r)
-			return
-		}
+	page, check := p.page(r), p.guard.CheckCall
+	if page != nil {
+		check = p.guard.CheckPage
 	}
-	// A browser sends the origin of the calling page. Only pages of this machine may act with the
-	// proxy's credentials, since a foreign page can give its own host name to this address.
-	if origin := r.Header.Get("Origin"); origin != "" && !awsclient.IsLoopback(origin) {
-		http.Error(w, "pages of "+origin+" may not call this proxy: only pages of its own machine",
-			http.StatusForbidden)
+	if err := check(r); err != nil { // a foreign page must not act with the proxy's credentials
+		p.meters.count("refused", "refused")
+		p.allow(w)
+		origin.Refuse(w, r, err)
+		return
+	}
+	if page != nil {
+		origin.Share(w, r)
+		page(w, r)
 		return
 	}
 	weight := weigh(r)
@@ -48,6 +44,24 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer x.Close()
 	p.serve(w, r, x, free)
+}
+
+// page returns the handler of a page for monitoring; nil for a call.
+func (p *Proxy) page(r *http.Request) http.HandlerFunc {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return nil
+	}
+	switch r.URL.Path {
+	case "/health":
+		return p.health
+	case "/metrics":
+		return func(w http.ResponseWriter, r *http.Request) {
+			p.allow(w)
+			w.Header().Set("Cache-Control", "no-store")
+			p.meters.page.ServeHTTP(w, r)
+		}
+	}
+	return nil
 }
 
 // serve answers a call. free releases the memory of the call's body and records. It is called once:
@@ -148,7 +162,7 @@ func (p *Proxy) allow(w http.ResponseWriter) {
 
 // health answers 200 "ok" while the proxy takes calls, and 503 with the reason otherwise.
 // Upstream's state does not matter: the proxy takes records during an outage.
-func (p *Proxy) health(w http.ResponseWriter) {
+func (p *Proxy) health(w http.ResponseWriter, _ *http.Request) {
 	p.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

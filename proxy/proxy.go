@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -15,6 +16,7 @@ import (
 // called to end its producers, unless Serve has returned.
 type Proxy struct {
 	cfg      Config
+	guard    *origin.Guard
 	upstream *upstream
 	streams  *streams
 	world    world
@@ -35,13 +37,17 @@ func New(ctx context.Context, cfg Config) (*Proxy, error) {
 		return nil, err
 	}
 	cfg = cfg.withDefaults()
+	guard, err := origin.New(cfg.AllowOrigins)
+	if err != nil {
+		return nil, err
+	}
 	upstream, err := newUpstream(ctx, cfg.Kinesis.Options())
 	if err != nil {
 		return nil, fmt.Errorf("proxy: the endpoint of the Kinesis API: %w", err)
 	}
 	under := context.WithoutCancel(ctx)
 	p := &Proxy{
-		cfg: cfg, upstream: upstream, world: world{client: cfg.Kinesis},
+		cfg: cfg, guard: guard, upstream: upstream, world: world{client: cfg.Kinesis},
 		memory: semaphore.NewWeighted(cfg.MaxBytes), ending: make(chan struct{}),
 	}
 	p.streams = newStreams(cfg.MaxStreams, func(stream string) (*producer.Producer, error) {

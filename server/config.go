@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wire"
@@ -45,6 +46,11 @@ type Config struct {
 	// Credentials are the keys that calls must be signed with; any of them may do anything.
 	// Default "": any client that reaches the server may do anything.
 	Credentials Credentials
+
+	// AllowOrigins are the web pages of other machines that may call without a key and read the
+	// metrics, each by its scheme, host and port, as "https://app.example.com". Pages of this
+	// machine may; with Credentials every page may call that has a key. Default none.
+	AllowOrigins []string
 
 	// Limits are the limits on throughput and calls, in the language of docs/limits.md, as
 	// "aws,orders/write-bytes=64KiB". Default "": none.
@@ -95,6 +101,7 @@ type settings struct {
 	seam.Server
 	credentials *wire.Credentials // nil: none are asked for
 	limits      *limit.Plan       // nil: none
+	guard       *origin.Guard
 }
 
 func newSettings(cfg Config, options []seam.Option) (settings, error) {
@@ -153,6 +160,8 @@ func (s *settings) read() error {
 	}
 	s.limits, err = limit.Parse(s.Config.Limits)
 	refuse("Limits", strconv.Quote(s.Config.Limits), err)
+	s.guard, err = origin.New(s.Config.AllowOrigins)
+	refuse("AllowOrigins", s.Config.AllowOrigins, err)
 	plan, err := fault.Parse(s.Config.Faults)
 	refuse("Faults", strconv.Quote(s.Config.Faults), err)
 	if s.Server.Faults == nil && err == nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 	"github.com/runnel-stream/runnel/server/internal/transport"
@@ -33,13 +34,21 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 // route separates calls from the pages for monitoring.
 func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/health" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		s.health(w)
+	if page := s.page(r); page != nil {
+		if err := s.cfg.guard.CheckPage(r); err != nil {
+			s.refusePage(w, r, err)
+			return
+		}
+		origin.Share(w, r)
+		page(w, r)
 		return
 	}
-	if r.URL.Path == "/metrics" && (r.Method == http.MethodGet || r.Method == http.MethodHead) {
-		s.metricsPage(w, r)
-		return
+	// A page of any origin may call if it has to sign, since it needs a key, as at AWS.
+	if s.cfg.credentials == nil {
+		if err := s.cfg.guard.CheckCall(r); err != nil {
+			s.refusePage(w, r, err)
+			return
+		}
 	}
 	c.weight = weigh(r)
 	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
@@ -50,6 +59,28 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	if begun {
 		c.serve(r.Context())
 	}
+}
+
+// page returns the handler of a page for monitoring; nil for a call.
+func (s *Server) page(r *http.Request) http.HandlerFunc {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return nil
+	}
+	switch r.URL.Path {
+	case "/health":
+		return s.health
+	case "/metrics":
+		return s.metricsPage
+	}
+	return nil
+}
+
+// refusePage refuses the request of a web page that may not call.
+func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, err error) {
+	s.meters.refused.Inc()
+	s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+	s.allow(w)
+	origin.Refuse(w, r, err)
 }
 
 // weigh returns the most memory that a request's body may need, in bytes.

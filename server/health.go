@@ -5,12 +5,13 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/netip"
 	"strings"
+
+	"github.com/runnel-stream/runnel/internal/origin"
 )
 
 // health answers 200 "ok" if calls are served, and otherwise 503 with the reason.
-func (s *Server) health(w http.ResponseWriter) {
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	s.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
@@ -42,15 +43,11 @@ func (s *Server) unhealthy() string {
 }
 
 // IsLoopback reports whether a host to listen on can be reached from this machine alone:
-// "localhost", 127.0.0.0/8 or ::1, with or without a port. An empty one, every interface, is
+// localhost, a name under it, 127.0.0.0/8 or ::1, with or without a port. An empty one, every interface, is
 // not.
 func IsLoopback(host string) bool {
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		host = bare
 	}
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
-	return err == nil && address.Unmap().IsLoopback()
+	return origin.IsLocal(strings.Trim(host, "[]"))
 }

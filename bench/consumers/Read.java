@@ -48,7 +48,8 @@ public final class Read {
         Scheduler scheduler = new Scheduler(
             configs.checkpointConfig(),
             configs.coordinatorConfig().schedulerInitializationBackoffTimeMillis(200),
-            configs.leaseManagementConfig().failoverTimeMillis(3000), // finds its leases sooner
+            // It finds its leases sooner, and does not sleep a minute after the first look at shards.
+            configs.leaseManagementConfig().failoverTimeMillis(3000).shardSyncIntervalMillis(200),
             configs.lifecycleConfig(),
             configs.metricsConfig().metricsLevel(MetricsLevel.NONE), configs.processorConfig(),
             configs.retrievalConfig().retrievalSpecificConfig(

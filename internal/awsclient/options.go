@@ -16,9 +16,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
-	"strings"
+
+	"github.com/runnel-stream/runnel/internal/origin"
 )
 
 // LocalEndpoint is the default address of `runnel serve`.
@@ -103,10 +103,5 @@ func IsLoopback(endpoint string) bool {
 	if err != nil {
 		return false
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
-		return true
-	}
-	address, err := netip.ParseAddr(host)
-	return err == nil && address.Unmap().IsLoopback()
+	return origin.IsLocal(u.Hostname())
 }

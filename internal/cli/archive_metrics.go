@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/metricspage"
+	"github.com/runnel-stream/runnel/internal/origin"
 )
 
 // archiveMetrics are the metrics of an archive worker.
@@ -81,7 +82,13 @@ func serveMetrics(
 		return nil, exit.Usage("--metrics %s: %w", addr, err)
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", page)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if err := new(origin.Guard).CheckPage(r); err != nil {
+			origin.Refuse(w, r, err)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	con.Say("metrics: http://%s/metrics", listener.Addr())

@@ -17,6 +17,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/proxy"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -31,6 +32,7 @@ type proxyFlags struct {
 	tls                           bool
 	tlsCert, tlsKey               string
 	keys                          keys.Flag
+	allowOrigins                  []string
 }
 
 func proxyCommand(con *console.Console) *cobra.Command {
@@ -79,6 +81,7 @@ See docs/proxy.md for the guarantees and for the settings of clients.`,
 		"bytes of each stream that may wait for it; at least 10485760")
 	flags.IntVar(&f.maxStreams, "max-streams", 1000,
 		"streams with a producer at a time; an idle one makes room for another")
+	addAllowOrigin(flags, &f.allowOrigins)
 	flags.BoolVar(&f.tls, "tls", false,
 		"encrypt, with a certificate made for this run; its authority, which clients must trust, "+
 			"is printed on standard output")
@@ -144,8 +147,11 @@ func (f *proxyFlags) config() (proxy.Config, error) {
 	if f.putWait <= 0 {
 		return proxy.Config{}, exit.Usage("--put-wait %v: want more than 0", f.putWait)
 	}
+	if _, err := origin.New(f.allowOrigins); err != nil {
+		return proxy.Config{}, exit.Usage("--allow-origin: %w", err)
+	}
 	return proxy.Config{
-		PutWait: f.putWait, MaxStreams: f.maxStreams,
+		PutWait: f.putWait, MaxStreams: f.maxStreams, AllowOrigins: f.allowOrigins,
 		Producer: producer.Config{
 			Order: order, GiveUpAfter: f.giveUpAfter, Linger: f.linger, MaxInFlight: f.maxInFlight,
 			MaxBufferedRecords: f.maxBufferedRecords, MaxBufferedBytes: f.maxBufferedBytes,

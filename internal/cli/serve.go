@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
@@ -23,7 +24,7 @@ type serveFlags struct {
 	tlsCert, tlsKey                                string
 	limits                                         string
 	memory, tls, child                             bool
-	streams                                        []string
+	streams, allowOrigins                          []string
 	streamDelay                                    time.Duration
 }
 
@@ -65,6 +66,7 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 	flags.StringVar(&f.auth, "auth", "none",
 		"none: every client may do anything; an address beyond loopback needs the flag "+
 			"explicitly. sigv4=FILE: every client with a key of the file may")
+	addAllowOrigin(flags, &f.allowOrigins)
 	flags.BoolVar(&f.tls, "tls", false,
 		"encrypt, with a certificate that the server makes; https://")
 	flags.StringVar(&f.tlsCert, "tls-cert", "",
@@ -83,6 +85,12 @@ With --auth sigv4=FILE every call must be signed with a key of the file, which i
 		"print the URL on standard output, and end with standard input, not with a signal")
 	_ = flags.MarkHidden("child") // cannot fail: the flag exists
 	return command
+}
+
+func addAllowOrigin(flags *pflag.FlagSet, origins *[]string) {
+	flags.StringSliceVar(origins, "allow-origin", nil,
+		"URL,…: web pages of other machines that may call, as https://app.example.com; pages of "+
+			"this machine always may")
 }
 
 func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {

@@ -16,7 +16,10 @@ import (
 
 // config reads the flags, but for TLS.
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
-	cfg := server.Config{Memory: f.memory, Dir: f.data, Limits: f.limits, Faults: f.chaos}
+	cfg := server.Config{
+		Memory: f.memory, Dir: f.data, Limits: f.limits, Faults: f.chaos,
+		AllowOrigins: f.allowOrigins,
+	}
 	if f.memory && f.data != "" {
 		return cfg, exit.Usage("--memory and --data exclude each other")
 	}
@@ -66,6 +69,7 @@ func (f *serveFlags) check(cfg server.Config) error {
 	}
 	flags := map[string]string{
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
+		"AllowOrigins": "--allow-origin",
 	}
 	if flag := flags[fault.Field]; flag != "" {
 		return exit.Usage("%s: %w", flag, fault.Err)

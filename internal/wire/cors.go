@@ -1,21 +1,13 @@
 package wire
 
-import (
-	"net"
-	"net/http"
-	"net/url"
-)
+import "net/http"
 
 // allowOrigin answers to a browser's Origin header as AWS does (kinesalite, test/connection.js; the
 // exposed headers: index.js). It reports whether the request is a preflight. The answer to a
 // preflight is the headers alone; nothing else of it is checked, since browsers send preflights
-// without a signature.
-//
-// At AWS any page may call, since it needs a key to do so. Without keys only pages of this machine
-// may call: otherwise any page in its user's browser could read the server's data.
-func allowOrigin(header http.Header, r *http.Request, signed bool) (preflight bool) {
-	origin := r.Header.Get("Origin")
-	if origin == "" || (!signed && !isLocal(origin)) {
+// without a signature. The caller has refused the pages that may not call: see package origin.
+func allowOrigin(header http.Header, r *http.Request) (preflight bool) {
+	if r.Header.Get("Origin") == "" {
 		return false
 	}
 	header.Set("Access-Control-Allow-Origin", "*")
@@ -34,13 +26,4 @@ func allowOrigin(header http.Header, r *http.Request, signed bool) (preflight bo
 	header.Set("Content-Length", "0")
 	header.Del("X-Amz-Id-2")
 	return true
-}
-
-// isLocal reports whether an origin, as "http://localhost:3000", is this machine.
-func isLocal(origin string) bool {
-	u, err := url.Parse(origin)
-	if err != nil {
-		return false
-	}
-	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }

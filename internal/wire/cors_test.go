@@ -90,39 +90,3 @@ func TestNoOriginNoCORS(t *testing.T) {
 		}
 	}
 }
-
-// TestForeignPages: without keys, a page of another machine gets no permission; with them any
-// page may call, as at AWS.
-func TestForeignPages(t *testing.T) {
-	auth, err := NewCredentials(Key{AccessKeyID: "a", SecretAccessKey: "b"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		origin string
-		auth   *Credentials
-		want   string
-	}{
-		{"http://localhost:3000", nil, "*"},
-		{"http://127.0.0.1", nil, "*"},
-		{"https://[::1]:8443", nil, "*"},
-		{"https://example.com", nil, ""},
-		{"http://localhost.example.com", nil, ""},
-		{"http://10.0.0.1", nil, ""},
-		{"null", nil, ""},
-		{"http://%", nil, ""},
-		{"https://example.com", auth, "*"},
-	} {
-		for _, method := range []string{http.MethodOptions, http.MethodPost} {
-			r := httptest.NewRequestWithContext(t.Context(), method, "/", strings.NewReader("{}"))
-			r.Header.Set("Origin", c.origin)
-			w := httptest.NewRecorder()
-			if _, err := Begin(w, r, c.auth); !errors.Is(err, ErrAnswered) {
-				t.Errorf("%s from %s: %v", method, c.origin, err)
-			}
-			if got := w.Header().Get("Access-Control-Allow-Origin"); got != c.want {
-				t.Errorf("%s from %s: allowed is %q, want %q", method, c.origin, got, c.want)
-			}
-		}
-	}
-}

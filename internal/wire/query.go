@@ -56,12 +56,6 @@ func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
 	if scopeNames(r, STS) {
 		x.Call.Service = STS
 	}
-	if origin := r.Header.Get("Origin"); auth == nil && origin != "" && !isLocal(origin) {
-		// Pages of any origin may send a form without a preflight; no other call is like that.
-		return x.refuse(&Error{
-			Code: "AccessDeniedException", Message: "Pages of other machines may not call.",
-		})
-	}
 	if len(x.Call.Body) == 0 {
 		return x.refuseXML(r, auth, http.StatusForbidden)
 	}
