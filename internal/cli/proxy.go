@@ -15,9 +15,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/localca"
+	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/producer"
-	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/proxy"
 	"github.com/runnel-stream/runnel/server"
 )
