@@ -28,6 +28,7 @@ var layers = [][]string{
 		"internal/bootclock",
 		"internal/cboritem",
 		"internal/exit",
+		"internal/intake",
 		"internal/javatest",
 		"internal/localca",
 		"internal/metricspage",
@@ -136,7 +137,8 @@ var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
 		"internal/bootclock", "internal/cboritem", "internal/spell", "internal/vfs", "internal/localca",
-		"internal/fault", "internal/origin", "internal/seam", "internal/shardid", "internal/wire",
+		"internal/fault", "internal/intake", "internal/origin", "internal/seam", "internal/shardid",
+		"internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "internal/cli/clitest", "cmd/runnel"}
 )

@@ -35,7 +35,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	free := func() { p.memory.Release(weight) }
-	x, err := wire.Begin(w, r, nil)
+	x, err := wire.Begin(w, r, nil, nil)
 	if err != nil {
 		free()
 		p.meters.count("refused", "refused")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/intake"
 	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
@@ -50,10 +51,8 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	c.weight = weigh(r)
-	if err := s.bodies.Acquire(r.Context(), c.weight); err != nil {
-		return // the client has gone
-	}
+	control := http.NewResponseController(w)
+	c.memory = s.bodies.Begin(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
 	begun := c.begin(w, r)
 	c.request.BodyRead()
 	if begun {
@@ -83,14 +82,6 @@ func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 	origin.Refuse(w, r, err)
 }
 
-// weigh returns the most memory that a request's body may need, in bytes.
-func weigh(r *http.Request) int64 {
-	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		return wire.MaxBody // chunked or packed: the length is unknown
-	}
-	return min(r.ContentLength, wire.MaxBody)
-}
-
 // allow gives the client its time to read the next answer. The deadline ends with the answer:
 // net/http clears it.
 func (s *Server) allow(w http.ResponseWriter) {
@@ -100,22 +91,22 @@ func (s *Server) allow(w http.ResponseWriter) {
 }
 
 // call is one call in progress. It is counted in Server.mu.calls until end. Until release it holds
-// memory of Config.MaxBodies and a body of the pool.
+// memory of Config.MaxBodies and a body of a pool.
 type call struct {
 	server   *Server
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *wire.Exchange
 	request  *transport.Request
-	weight   int64 // 0 once released
+	memory   *intake.Body
 }
 
 // begin reads the call. If it is not ok, the request has been answered or dropped already.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := wire.Begin(w, r, s.cfg.credentials)
+	exchange, err := wire.Begin(w, r, s.cfg.credentials, c.memory)
 	if err != nil {
-		s.bodies.Release(c.weight)
+		c.memory.Release()
 		s.meters.refused.Inc()
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 		return false
@@ -129,7 +120,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		}
 		c.answer(exchange, nil, wire.Unavailable(message))
 		exchange.Close()
-		s.bodies.Release(c.weight)
+		c.memory.Release()
 		return false
 	}
 	c.engine, c.exchange = engine, exchange
@@ -145,8 +136,7 @@ func (c *call) end() {
 // release gives back the request's body, which must not be used after. It may be called again.
 func (c *call) release() {
 	c.exchange.Close()
-	c.server.bodies.Release(c.weight)
-	c.weight = 0
+	c.memory.Release()
 }
 
 // serve decides on faults for the call, executes it and answers.

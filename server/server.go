@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
+	"github.com/runnel-stream/runnel/internal/intake"
 	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 )
@@ -19,8 +19,8 @@ import (
 type Server struct {
 	cfg    settings
 	meters *meters
-	bodies *semaphore.Weighted // bytes of request bodies in memory
-	hurry  chan struct{}       // closed by Close: deliberate delays end
+	bodies *intake.Intake // the memory of request bodies
+	hurry  chan struct{}  // closed by Close: deliberate delays end
 
 	pauses *pause.Watch
 	clock  atomic.Pointer[serverclock.Clock] // nil before Start
@@ -63,7 +63,7 @@ func New(config Config, options ...seam.Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, bodies: semaphore.NewWeighted(cfg.MaxBodies),
+		cfg: cfg, bodies: intake.New(cfg.MaxBodies, wire.MaxBody),
 		hurry: make(chan struct{}), ended: make(chan struct{}),
 		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}

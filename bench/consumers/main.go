@@ -25,8 +25,8 @@ import (
 type Config struct {
 	// Rounds is the number of measurements; medians count. Default 5.
 	Rounds int
-	// Java is the number of measurements of the Java KCL, which takes a minute and a half to get
-	// its leases. Default 5.
+	// Java is the number of measurements of the Java KCL, which takes half a minute to get its
+	// leases. Default 5.
 	Java int
 	// Only chooses loads by name. Default all.
 	Only *regexp.Regexp

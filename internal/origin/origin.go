@@ -87,12 +87,21 @@ func (g *Guard) CheckPage(r *http.Request) error {
 	if (site == "cross-site" || site == "same-site") && r.Header.Get("Origin") == "" {
 		return errors.New("other sites may not show this page: open its address itself")
 	}
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok &&
-		local.IP.IsLoopback() && !g.names(r.Host) {
+	if overLoopback(r) && !g.names(r.Host) {
 		return fmt.Errorf("the host name %.200q is none of this machine: use localhost or "+
 			"127.0.0.1, or --allow-origin http://HOST", r.Host)
 	}
 	return nil
+}
+
+// overLoopback reports whether the client has called a loopback address. If the server does not
+// know that, the client's own address decides.
+func overLoopback(r *http.Request) bool {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok {
+		return local.IP.IsLoopback()
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	return err == nil && IsLocal(host)
 }
 
 // Share lets the web page that asks read the answer. CheckPage has passed the request.

@@ -7,69 +7,199 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/intake"
 )
 
-var errTooLarge = errors.New("the request's body is too large")
+// A body is cut off if it brings less than slowBytes in slowTime: 32 KiB/s. Time in which it waits
+// for memory does not count.
+const (
+	slowTime  = 10 * time.Second
+	slowBytes = 32 << 10 * int(slowTime/time.Second)
+)
 
-// buffers holds the buffers of past calls, so that not every call allocates 15 MiB.
-var buffers = sync.Pool{New: func() any { return new([]byte) }}
+var (
+	errTooLarge = errors.New("the request's body is too large")
+	errSlow     = fmt.Errorf("the request's body came too slowly: want %d KiB in %v at least",
+		slowBytes>>10, slowTime)
+)
 
-// readBody reads a request's body of length bytes, or until its end if length is -1, into a
-// buffer of the pool. More than MaxBody is errTooLarge.
-func readBody(r io.Reader, length int64) (*[]byte, error) {
-	buffer := buffers.Get().(*[]byte)
-	var err error
-	if length >= 0 {
-		*buffer, err = readExactly(r, (*buffer)[:0], int(length))
+// These hold the buffers of past calls, so that not every call allocates 15 MiB: buffers of
+// intake.Free bytes, and longer ones.
+var (
+	buffers      = sync.Pool{New: func() any { return new([]byte) }}
+	shortBuffers = sync.Pool{New: func() any { return new(make([]byte, 0, intake.Free)) }}
+)
+
+// bufferFor returns a buffer for n bytes, which may be too short.
+func bufferFor(n int) *[]byte {
+	if n <= intake.Free {
+		return shortBuffers.Get().(*[]byte)
+	}
+	return buffers.Get().(*[]byte)
+}
+
+// giveBack gives a buffer back to its pool.
+func giveBack(buffer *[]byte) {
+	if cap(*buffer) <= intake.Free {
+		shortBuffers.Put(buffer)
 	} else {
-		*buffer, err = readAll(r, (*buffer)[:0])
-	}
-	if err != nil {
 		buffers.Put(buffer)
-		return nil, err
 	}
-	return buffer, nil
 }
 
-// readExactly grows the buffer as the bytes come, so that a false length reserves no more than
-// firstRead.
-func readExactly(r io.Reader, buffer []byte, length int) ([]byte, error) {
-	const firstRead = 1 << 20
-	for len(buffer) < length {
-		if len(buffer) == cap(buffer) {
-			room := min(length, max(firstRead, 2*cap(buffer)))
-			buffer = append(make([]byte, 0, room), buffer...)
-		}
-		n, err := r.Read(buffer[len(buffer):min(length, cap(buffer))])
-		buffer = buffer[:len(buffer)+n]
-		if err != nil && len(buffer) < length {
-			if errors.Is(err, io.EOF) {
-				err = io.ErrUnexpectedEOF
-			}
-			return buffer, err
-		}
-	}
-	return buffer, nil
+// incoming is a body that is read.
+type incoming struct {
+	io.Reader
+	length int64                // -1 if it is unknown
+	slow   func(by time.Time)   // sets the deadline for the next reads; nil: none
+	long   func() error         // is called before it gets more than intake.Free bytes
+	grow   func(more int) error // is called before it gets more memory than that
 }
 
-func readAll(r io.Reader, buffer []byte) ([]byte, error) {
+// read reads the body into a buffer of a pool. More than MaxBody is errTooLarge.
+func (in *incoming) read() (*[]byte, error) {
+	buffer := bufferFor(0)
+	*buffer = (*buffer)[:0]
+	size := intake.Free // of the memory that the body has
+	most := MaxBody + 1 // one more byte shows that an unknown length is too large
+	if in.length >= 0 {
+		most = int(in.length)
+	}
 	for {
-		if len(buffer) == cap(buffer) {
-			buffer = append(make([]byte, 0, max(64<<10, 2*cap(buffer))), buffer...)
-		}
-		n, err := r.Read(buffer[len(buffer):cap(buffer)])
-		buffer = buffer[:len(buffer)+n]
+		whole, err := in.fill(buffer, min(size, most))
 		switch {
-		case len(buffer) > MaxBody:
-			return buffer, errTooLarge
-		case errors.Is(err, io.EOF):
-			return buffer, nil
 		case err != nil:
-			return buffer, err
+		case len(*buffer) > MaxBody:
+			err = errTooLarge
+		case whole || len(*buffer) == most:
+			return buffer, nil
+		default:
+			buffer, size, err = in.enlarge(buffer, size, most)
 		}
+		if err != nil {
+			giveBack(buffer)
+			return nil, err
+		}
+	}
+}
+
+// fill reads until the buffer has n bytes, or the body ends: then it is whole.
+func (in *incoming) fill(buffer *[]byte, n int) (whole bool, err error) {
+	for mark := len(*buffer); len(*buffer) < n; {
+		if in.slow != nil && len(*buffer) >= mark {
+			in.slow(time.Now().Add(slowTime))
+			mark = len(*buffer) + slowBytes
+		}
+		got, err := in.Read((*buffer)[len(*buffer):n])
+		*buffer = (*buffer)[:len(*buffer)+got]
+		switch {
+		case err == nil || len(*buffer) == n && in.length >= 0:
+		case errors.Is(err, io.EOF) && in.length < 0:
+			return true, nil
+		case errors.Is(err, io.EOF):
+			return false, io.ErrUnexpectedEOF
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			return false, errSlow
+		default:
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// enlarge asks for more memory: four times as much at first, twice as much later.
+func (in *incoming) enlarge(buffer *[]byte, size, most int) (*[]byte, int, error) {
+	next := min(2*size, most)
+	if size == intake.Free {
+		next = min(4*size, most)
+		if in.long != nil {
+			if err := in.long(); err != nil {
+				return buffer, size, err
+			}
+		}
+	}
+	if in.grow != nil {
+		if err := in.grow(next - size); err != nil {
+			return buffer, size, err
+		}
+	}
+	if cap(*buffer) >= next {
+		return buffer, next, nil
+	}
+	larger := bufferFor(next)
+	if cap(*larger) < next {
+		*larger = make([]byte, 0, next)
+	}
+	*larger = append((*larger)[:0], *buffer...)
+	giveBack(buffer)
+	return larger, next, nil
+}
+
+// take reads the request's body, if its headers are those of a call. A long body waits for memory.
+func (x *Exchange) take(r *http.Request, auth *Credentials, known bool) error {
+	in := incoming{Reader: r.Body, length: r.ContentLength}
+	in.grow = func(more int) error { return x.memory.Grow(r.Context(), more) }
+	in.long = func() error { // a body without a known key gets no memory
+		x.last(r)
+		if err := x.check(r, auth, known, false); err != nil {
+			return err
+		}
+		if auth != nil {
+			if refused := auth.checkHead(r, x.Call.Service); refused != nil {
+				return x.refuseSigned(r, refused)
+			}
+		}
+		x.w.Header().Del("Connection")
+		return nil
+	}
+	control := http.NewResponseController(x.w)
+	in.slow = func(by time.Time) {
+		_ = control.SetReadDeadline(by) // a test's recorder has none
+		if x.memory.IsCut() {
+			_ = control.SetReadDeadline(time.Unix(1, 0)) // this one came after the cut's
+		}
+	}
+	body, err := in.read()
+	if err == nil {
+		_ = control.SetReadDeadline(time.Time{}) // net/http reads on, to see the client go
+		x.body, x.Call.Body = body, *body
+		return nil
+	}
+	return x.notTaken(r, err)
+}
+
+// notTaken answers a request whose body was not read as a whole.
+func (x *Exchange) notTaken(r *http.Request, err error) error {
+	var refusal *Error
+	switch {
+	case errors.Is(err, ErrAnswered):
+		return err
+	case errors.Is(err, errTooLarge):
+		return tooLarge(x.w, r)
+	case errors.Is(err, errSlow) && x.memory.IsCut(), errors.Is(err, intake.ErrCut):
+		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+intake.ErrCut.Error()+".")
+	case errors.Is(err, errSlow):
+		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+errSlow.Error()+".")
+	case errors.Is(err, intake.ErrFull):
+		refusal = throttled(x.Call.Service, "Nothing was stored: "+err.Error()+".")
+	default:
+		return fmt.Errorf("read the request's body: %w", err)
+	}
+	x.last(r)
+	return x.refuse(refusal)
+}
+
+// last makes the answer the connection's last one, since the rest of the body stays unread. HTTP/2
+// needs no end for that.
+func (x *Exchange) last(r *http.Request) {
+	if r.ProtoMajor < 2 {
+		x.w.Header().Set("Connection", "close")
 	}
 }
 
@@ -84,10 +214,14 @@ func (x *Exchange) unpack(r *http.Request) error {
 		return x.refuse(Serialization(x.Call.Service, "Content-Encoding "+
 			strconv.Quote(encoding)+" is not supported: send gzip, or the body as it is"))
 	}
-	plain, err := gunzip(x.Call.Body)
+	plain, err := gunzip(x.Call.Body, func(more int) error {
+		return x.memory.Grow(r.Context(), more)
+	})
 	switch {
 	case errors.Is(err, errTooLarge):
 		return tooLarge(x.w, r)
+	case errors.Is(err, intake.ErrFull), errors.Is(err, intake.ErrCut), r.Context().Err() != nil:
+		return x.notTaken(r, err)
 	case err != nil:
 		return x.refuse(Serialization(x.Call.Service, "The body is not whole in gzip: "+
 			err.Error()))
@@ -110,9 +244,9 @@ type unzipper struct {
 
 var unzippers = sync.Pool{New: func() any { return new(unzipper) }}
 
-// gunzip unpacks into a buffer of the pool. An unpacked body above MaxBody is errTooLarge, however
-// short the packed one was.
-func gunzip(packed []byte) (*[]byte, error) {
+// gunzip unpacks into a buffer of a pool. An unpacked body above MaxBody is errTooLarge, however
+// short the packed one was. grow is that of incoming.
+func gunzip(packed []byte, grow func(more int) error) (*[]byte, error) {
 	u := unzippers.Get().(*unzipper)
 	defer func() {
 		u.packed.Reset(nil) // the packed buffer goes back to its own pool
@@ -122,5 +256,5 @@ func gunzip(packed []byte) (*[]byte, error) {
 	if err := u.Reset(&u.packed); err != nil {
 		return nil, fmt.Errorf("read the header: %w", err)
 	}
-	return readBody(u, -1)
+	return (&incoming{Reader: u, length: -1, grow: grow}).read()
 }

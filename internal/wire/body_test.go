@@ -60,7 +60,7 @@ func TestGzip(t *testing.T) {
 		r.Header.Set("X-Amz-Target", "Kinesis_20131202.Op")
 		r.Header.Set("Content-Encoding", c.encoding)
 		w := httptest.NewRecorder()
-		x, err := Begin(w, r, nil)
+		x, err := Begin(w, r, nil, nil)
 		if err != nil {
 			if w.Code != c.status || !errors.Is(err, ErrAnswered) {
 				t.Errorf("%s: %d, %v; want %d", c.name, w.Code, err, c.status)
@@ -84,9 +84,9 @@ func FuzzGunzip(f *testing.F) {
 	f.Add([]byte(zip(f, "a") + zip(f, "b")))
 	f.Add([]byte(zip(f, "a") + "\x1f\x8b\x08\x3800000000")) // cut off within a name
 	f.Fuzz(func(t *testing.T, packed []byte) {
-		body, err := gunzip(packed)
+		body, err := gunzip(packed, nil)
 		if err == nil {
-			defer buffers.Put(body)
+			defer giveBack(body)
 		}
 		r, wantErr := gzip.NewReader(bytes.NewReader(packed))
 		var want []byte
@@ -118,7 +118,7 @@ func FuzzReadBody(f *testing.F) {
 		case 3:
 			r = iotest.DataErrReader(r)
 		}
-		body, err := readBody(r, int64(length))
+		body, err := (&incoming{Reader: r, length: int64(length)}).read()
 		switch {
 		case length > len(data):
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -134,7 +134,7 @@ func FuzzReadBody(f *testing.F) {
 			if !bytes.Equal(*body, want) {
 				t.Fatalf("read %d bytes, want %d", len(*body), len(want))
 			}
-			buffers.Put(body)
+			giveBack(body)
 		}
 	})
 }

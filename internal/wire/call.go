@@ -48,7 +48,7 @@ type Origin struct {
 // been sent.
 func (c *Call) Room(n int) []byte {
 	if c.room == nil {
-		c.room = buffers.Get().(*[]byte)
+		c.room = bufferFor(n)
 	}
 	if cap(*c.room) < n {
 		*c.room = make([]byte, 0, n)

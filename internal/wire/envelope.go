@@ -135,6 +135,19 @@ func InternalFailure(service string) *Error {
 	return &Error{Code: "InternalFailure", Status: http.StatusInternalServerError}
 }
 
+// requestTimeout is a call whose body did not come in time. SDKs repeat it.
+func requestTimeout(service, message string) *Error {
+	return &Error{
+		Code: coral(service, "RequestTimeoutException"), Message: message,
+		Status: http.StatusRequestTimeout,
+	}
+}
+
+// throttled is a call that was refused before it was read.
+func throttled(service, message string) *Error {
+	return &Error{Code: coral(service, "ThrottlingException"), Message: message}
+}
+
 // Unavailable is the error for a service that cannot answer now and did not execute the call.
 func Unavailable(message string) *Error {
 	return &Error{

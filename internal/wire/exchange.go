@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/runnel-stream/runnel/internal/intake"
 )
 
 // MaxBody is the longest request body, in bytes: the 10 MiB of a PutRecords call in base64,
@@ -22,10 +24,13 @@ type Exchange struct {
 	contentType string  // of the answer
 	rpc, form   bool    // the protocol is rpcv2Cbor; a form of the query protocol
 	body        *[]byte // to be returned to the pool
+	memory      *intake.Body
 }
 
 // Begin reads a call from the transport and checks it in AWS's order: size, method, empty body,
-// content type, target, authorization, and last the content encoding. It answers a request that
+// content type, target, authorization, and last the content encoding. A body of more than
+// intake.Free bytes gets memory only if the head passes the checks that need no body; nil is memory
+// without a bound. Begin answers a request that
 // fails a check at once, as it does a browser's preflight; the error, for the log, wraps
 // ErrAnswered. Any other error means that the client broke off. The caller ends every exchange with
 // Close.
@@ -34,11 +39,14 @@ type Exchange struct {
 // Credentials.At); with nil they are not checked. (AWS
 // checks before the signature whether the document can be parsed and the operation exists. Here a
 // caller without a key learns neither.)
-func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange, error) {
+func Begin(
+	w http.ResponseWriter, r *http.Request, auth *Credentials, memory *intake.Body,
+) (*Exchange, error) {
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge(w, r)
 	}
-	x := &Exchange{w: w}
+	x := &Exchange{w: w, memory: memory}
+	defer memory.Whole()
 	x.Call.RequestID = requestID()
 	target := r.Header.Get("X-Amz-Target")
 	var known bool
@@ -53,45 +61,45 @@ func Begin(w http.ResponseWriter, r *http.Request, auth *Credentials) (*Exchange
 	if r.Method != http.MethodPost {
 		return nil, x.refuseXML(r, auth, http.StatusForbidden)
 	}
-	err := x.read(w, r)
-	switch {
-	case err != nil:
-	case x.rpc:
-		err = x.checkRPC(r, auth)
-	case x.form:
-		err = x.checkForm(r, auth)
-	default:
-		err = x.check(r, auth, known)
-	}
-	if err != nil {
+	if err := x.begin(r, auth, known); err != nil {
 		x.Close()
 		return nil, err
 	}
 	return x, nil
 }
 
-func (x *Exchange) read(w http.ResponseWriter, r *http.Request) error {
-	body, err := readBody(r.Body, r.ContentLength)
-	if errors.Is(err, errTooLarge) {
-		return tooLarge(w, r)
+func (x *Exchange) begin(r *http.Request, auth *Credentials, known bool) error {
+	if err := x.take(r, auth, known); err != nil {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("read the request's body: %w", err)
+	if err := x.check(r, auth, known, len(x.Call.Body) == 0); err != nil {
+		return err
 	}
-	x.body, x.Call.Body = body, *body
-	return nil
+	if err := x.authorize(r, auth); err != nil {
+		return err
+	}
+	if err := x.unpack(r); err != nil || !x.form {
+		return err
+	}
+	return x.readForm(r, auth)
 }
 
 // check reads the headers. If they are not those of a call, it answers the request.
-func (x *Exchange) check(r *http.Request, auth *Credentials, known bool) error {
+func (x *Exchange) check(r *http.Request, auth *Credentials, known, empty bool) error {
+	switch {
+	case x.rpc:
+		return x.checkRPC(r, empty)
+	case x.form:
+		return x.checkForm(r, auth, empty)
+	}
 	service := x.Call.Service
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	contentType = strings.ToLower(strings.TrimSpace(contentType))
 	ok := x.speak(contentType)
 	switch {
-	case len(x.Call.Body) == 0 && known:
+	case empty && known:
 		return x.refuse(Serialization(service, ""))
-	case len(x.Call.Body) == 0:
+	case empty:
 		return x.refuse(UnknownOperation(service))
 	case contentType == plainJSON && service != DynamoDB: // which no Kinesis operation takes
 		unknown := UnknownOperation(DynamoDB) // in its spelling, spec: coral.service#…
@@ -105,10 +113,7 @@ func (x *Exchange) check(r *http.Request, auth *Credentials, known bool) error {
 		}
 		return x.refuse(UnknownOperation(service))
 	}
-	if err := x.authorize(r, auth); err != nil {
-		return err
-	}
-	return x.unpack(r)
+	return nil
 }
 
 // authorize checks the signature, unless there are no keys, and finds the caller's world.
@@ -118,14 +123,7 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	case auth != nil:
 		credential, expires, refused := auth.verify(r, x.Call.Service, x.Call.Body)
 		if refused != nil {
-			refused.Code = coral(x.Call.Service, refused.Code)
-			err := x.refuse(refused)
-			if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
-				// Some refusals quote the header. A header of another scheme may hold a secret:
-				// send it to its sender, but do not log it.
-				err = fmt.Errorf("%w: %s", ErrAnswered, refused.Code)
-			}
-			return err
+			return x.refuseSigned(r, refused)
 		}
 		x.Call.Origin.Expires = expires
 		x.Call.World, err = worldOf(credential, algorithmV4)
@@ -143,14 +141,26 @@ func (x *Exchange) authorize(r *http.Request, auth *Credentials) error {
 	return err
 }
 
+// refuseSigned refuses a request for its signature.
+func (x *Exchange) refuseSigned(r *http.Request, refused *Error) error {
+	refused.Code = coral(x.Call.Service, refused.Code)
+	err := x.refuse(refused)
+	if !strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") {
+		// Some refusals quote the header. A header of another scheme may hold a secret: send it to
+		// its sender, but do not log it.
+		err = fmt.Errorf("%w: %s", ErrAnswered, refused.Code)
+	}
+	return err
+}
+
 // Close ends the exchange: Call.Body and the memory from Call.Room are no longer valid.
 func (x *Exchange) Close() {
 	if x.body != nil {
-		buffers.Put(x.body)
+		giveBack(x.body)
 		x.body, x.Call.Body = nil, nil
 	}
 	if x.Call.room != nil {
-		buffers.Put(x.Call.room)
+		giveBack(x.Call.room)
 		x.Call.room = nil
 	}
 }

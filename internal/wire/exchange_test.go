@@ -19,7 +19,7 @@ import (
 
 // echo answers every call with its parsed parts.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	x, err := Begin(w, r, nil)
+	x, err := Begin(w, r, nil, nil)
 	if err != nil {
 		return
 	}
@@ -234,7 +234,7 @@ func TestBrokenOffBody(t *testing.T) {
 			iotest.OneByteReader(strings.NewReader("abcde"))))
 		r.ContentLength = length
 		w := httptest.NewRecorder()
-		_, err := Begin(w, r, nil)
+		_, err := Begin(w, r, nil, nil)
 		if !errors.Is(err, iotest.ErrTimeout) || errors.Is(err, ErrAnswered) {
 			t.Errorf("length %d: %v, want the read's error", length, err)
 		}
@@ -277,7 +277,7 @@ func BenchmarkExchange(b *testing.B) {
 			Method: http.MethodPost, Header: header, ContentLength: int64(len(body)),
 			Body: io.NopCloser(bytes.NewReader(body)), URL: target,
 		}
-		x, err := Begin(discard{}, r, nil)
+		x, err := Begin(discard{}, r, nil, nil)
 		if err != nil {
 			b.Fatal(err)
 		}

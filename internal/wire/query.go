@@ -45,26 +45,23 @@ func isForm(r *http.Request) bool {
 	return strings.EqualFold(strings.TrimSpace(contentType), formType)
 }
 
-// checkForm reads a call in the query protocol. If the request is no such call, checkForm answers
-// it.
-//
-// The body names the called service. Before the body is unpacked, the signature is checked for the
-// service in its scope; the two must agree.
-func (x *Exchange) checkForm(r *http.Request, auth *Credentials) error {
+// checkForm reads the headers of a call in the query protocol. The body names the called service.
+// Before the body is unpacked, the signature is checked for the service in its scope; the two must
+// agree.
+func (x *Exchange) checkForm(r *http.Request, auth *Credentials, empty bool) error {
 	x.Call.Format, x.contentType = Query, xmlType
 	x.Call.Service = CloudWatch
 	if scopeNames(r, STS) {
 		x.Call.Service = STS
 	}
-	if len(x.Call.Body) == 0 {
+	if empty {
 		return x.refuseXML(r, auth, http.StatusForbidden)
 	}
-	if err := x.authorize(r, auth); err != nil {
-		return err
-	}
-	if err := x.unpack(r); err != nil {
-		return err
-	}
+	return nil
+}
+
+// readForm reads a call in the query protocol. If the body is no such call, readForm answers it.
+func (x *Exchange) readForm(r *http.Request, auth *Credentials) error {
 	form, err := ParseForm(x.Call.Body)
 	if err != nil {
 		return x.refuse(&Error{

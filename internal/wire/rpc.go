@@ -34,7 +34,7 @@ func parseRPC(path string) (service, operation string, ok bool) {
 
 // checkRPC reads the headers of a call in rpcv2Cbor. If they are invalid, it answers the request.
 // An empty body is an input without members.
-func (x *Exchange) checkRPC(r *http.Request, auth *Credentials) error {
+func (x *Exchange) checkRPC(r *http.Request, empty bool) error {
 	x.Call.Format, x.contentType = CBOR, plainCBOR
 	var known bool
 	x.Call.Service, x.Call.Operation, known = parseRPC(r.URL.Path)
@@ -47,13 +47,10 @@ func (x *Exchange) checkRPC(r *http.Request, auth *Credentials) error {
 			Message: "Only CloudWatch is called in " + rpcCBOR + " here, by the path /service/" +
 				granite + "/operation/<operation>.",
 		})
-	case contentType != plainCBOR && len(x.Call.Body) > 0:
+	case contentType != plainCBOR && !empty:
 		return x.refuse(Serialization(x.Call.Service, "The body's type must be "+plainCBOR+"."))
 	}
-	if err := x.authorize(r, auth); err != nil {
-		return err
-	}
-	return x.unpack(r)
+	return nil
 }
 
 // markRPC adds the headers of every answer of the protocol, and removes the type of an empty one.

@@ -25,38 +25,62 @@ const (
 func (c *Credentials) verify(
 	r *http.Request, service string, body []byte,
 ) (credential string, expires time.Time, refused *Error) {
-	a, refused := authorizationOf(r, service)
+	h, refused := c.readHead(r, service)
 	if refused != nil {
-		return "", expires, refused
-	}
-	date, refused := a.parseDate()
-	if refused != nil {
-		return "", expires, refused
-	}
-	if expires, refused = a.checkAge(date, c.now().UTC(), service); refused != nil {
-		return "", expires, refused
-	}
-	signed, refused := a.checkSigned(r)
-	if refused != nil {
-		return "", expires, refused
-	}
-	if a.algorithm != algorithmV4 {
-		return "", expires, incompleteSignature(fmt.Sprintf(
-			"Unsupported AWS 'algorithm': '%s' (only %s for now). ", a.algorithm, algorithmV4))
-	}
-	scope, refused := a.parseScope(date, service)
-	if refused != nil {
-		return "", expires, refused
+		return "", h.expires, refused
 	}
 	sum := sha256.Sum256(body)
 	bodyHash := hex.EncodeToString(sum[:])
 	if claim := r.Header.Get("X-Amz-Content-Sha256"); claim != "" && claim != bodyHash {
 		// S3's words; a guess for the others, which do not know UNSIGNED-PAYLOAD either.
-		return "", expires, invalidSignature("The provided 'x-amz-content-sha256' header does " +
+		return "", h.expires, invalidSignature("The provided 'x-amz-content-sha256' header does " +
 			"not match what was computed.")
 	}
-	canonical := canonicalRequest(r, &a, signed, bodyHash)
-	return a.credential, expires, c.compare(&a, scope, date, canonical)
+	canonical := canonicalRequest(r, &h.authorization, h.signed, bodyHash)
+	return h.credential, h.expires, c.compare(&h.authorization, h.scope, h.at, canonical)
+}
+
+// signedHead is the part of a signature that needs no body.
+type signedHead struct {
+	authorization
+	at, expires time.Time
+	signed      []string // names of headers
+	scope       []string // see parseScope
+}
+
+// readHead reads the signature of a request, in the order of AWS's refusals.
+func (c *Credentials) readHead(r *http.Request, service string) (h signedHead, refused *Error) {
+	if h.authorization, refused = authorizationOf(r, service); refused != nil {
+		return h, refused
+	}
+	if h.at, refused = h.parseDate(); refused != nil {
+		return h, refused
+	}
+	if h.expires, refused = h.checkAge(h.at, c.now().UTC(), service); refused != nil {
+		return h, refused
+	}
+	if h.signed, refused = h.checkSigned(r); refused != nil {
+		return h, refused
+	}
+	if h.algorithm != algorithmV4 {
+		return h, incompleteSignature(fmt.Sprintf(
+			"Unsupported AWS 'algorithm': '%s' (only %s for now). ", h.algorithm, algorithmV4))
+	}
+	h.scope, refused = h.parseScope(h.at, service)
+	return h, refused
+}
+
+// checkHead refuses a request whose signature cannot be right, whatever its body is: the head is
+// wrong, or the key is unknown.
+func (c *Credentials) checkHead(r *http.Request, service string) *Error {
+	h, refused := c.readHead(r, service)
+	if refused != nil {
+		return refused
+	}
+	if _, known := c.keys[h.scope[0]]; !known {
+		return unknownKey()
+	}
+	return nil
 }
 
 // compare computes the signature and compares it, and the session token, in constant time. For an
@@ -76,7 +100,7 @@ func (c *Credentials) compare(
 	same := subtle.ConstantTimeCompare(signature, []byte(a.signature)) == 1
 	switch {
 	case !known:
-		return unrecognizedClient("The security token included in the request is invalid.")
+		return unknownKey()
 	case !same:
 		return mismatch()
 	case key.SessionToken != "" && a.token == "": // a temporary key as if it were not
@@ -85,6 +109,10 @@ func (c *Credentials) compare(
 		return unrecognizedClient("The security token included in the request is invalid")
 	}
 	return nil
+}
+
+func unknownKey() *Error {
+	return unrecognizedClient("The security token included in the request is invalid.")
 }
 
 func sign(key []byte, text string) []byte {

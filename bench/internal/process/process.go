@@ -100,14 +100,22 @@ func (p *Process) CPU() (sum time.Duration) {
 // Memory returns the sum of the peak memory of the group's processes, in MB.
 func (p *Process) Memory() (sum float64) {
 	p.each(func(dir string, _ []string) {
-		status, _ := os.ReadFile(filepath.Join(dir, "status"))
-		_, rest, _ := strings.Cut(string(status), "VmHWM:")
-		if fields := strings.Fields(rest); len(fields) > 0 {
-			n, _ := strconv.ParseFloat(fields[0], 64)
-			sum += n * 1024 / 1e6
-		}
+		pid, _ := strconv.Atoi(filepath.Base(dir))
+		sum += status(pid, "VmHWM")
 	})
 	return sum
+}
+
+// status returns a figure of a process' status, in MB.
+func status(pid int, name string) float64 {
+	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	_, rest, _ := strings.Cut(string(text), name+":")
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return 0
+	}
+	n, _ := strconv.ParseFloat(fields[0], 64)
+	return n * 1024 / 1e6
 }
 
 // each calls f for every process of the group, with its folder in /proc and the fields of its stat

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+
+	"golang.org/x/sys/unix"
 )
 
 // Server is a running `runnel serve`.
@@ -52,6 +54,15 @@ func Serve(ctx context.Context, runnel string, flags ...string) (*Server, error)
 	}
 	go io.Copy(io.Discard, said) //nolint:errcheck // until the process has ended
 	return s, nil
+}
+
+// Memory returns a figure of Linux's /proc/PID/status in MB: VmRSS, the memory now, or VmHWM, the
+// most.
+func (s *Server) Memory(name string) float64 { return status(s.command.Process.Pid, name) }
+
+// LimitFiles sets the server's limit of open files.
+func (s *Server) LimitFiles(n uint64) error {
+	return unix.Prlimit(s.command.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil)
 }
 
 // End kills the server and removes its folder.

@@ -51,7 +51,9 @@ type shortcutConn struct {
 	in     *bufio.Reader
 	remote string
 	readBy time.Time // the read deadline
-	answer shortcutAnswer
+	// bodyIsHere is set if the body of the request in progress is in a buffer.
+	bodyIsHere bool
+	answer     shortcutAnswer
 }
 
 type shortcutState = int32
@@ -225,7 +227,7 @@ func isPlain(r *http.Request) bool {
 
 // call serves one call, and reports whether the connection can serve another one.
 func (s *shortcut) call(c *shortcutConn, r *http.Request) (goOn bool) {
-	if r.ContentLength > int64(c.in.Buffered()) {
+	if c.bodyIsHere = r.ContentLength <= int64(c.in.Buffered()); !c.bodyIsHere {
 		c.readUntil(time.Now().Add(readTimeout))
 	}
 	if !s.handle(c, r) || c.answer.finish() != nil {

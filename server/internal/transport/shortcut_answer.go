@@ -86,6 +86,20 @@ func (a *shortcutAnswer) send(body []byte) error {
 	return a.err
 }
 
+// SetReadDeadline sets the deadline for the body's bytes that have not come yet. The next request
+// gets its own deadline. A deadline in the past, which ends the connection, may be set from any
+// goroutine.
+func (a *shortcutAnswer) SetReadDeadline(deadline time.Time) error {
+	switch {
+	case a.conn.bodyIsHere || deadline.IsZero():
+	case deadline.Before(time.Now()):
+		return a.conn.conn.SetReadDeadline(deadline)
+	default:
+		a.conn.readUntil(deadline)
+	}
+	return nil
+}
+
 // SetWriteDeadline keeps a deadline that is up to a quarter nearer: a new one for every answer is
 // expensive.
 func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {

@@ -1,0 +1,154 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// longest is the greatest length of a body in these tests.
+const longest = 1 << 20
+
+// read reads a body at a rate, in bytes a second, and holds it for a time.
+func read(ctx context.Context, i *Intake, length, rate int, hold time.Duration) error {
+	cut := make(chan struct{})
+	body := i.Begin(func() { close(cut) })
+	defer body.Release()
+	for size := Free; ; size *= 2 {
+		arrives := time.Duration(min(size, length)/2) * time.Second / time.Duration(rate)
+		select {
+		case <-time.After(arrives):
+		case <-cut:
+			return ErrCut
+		}
+		if size >= length {
+			break
+		}
+		if err := body.Grow(ctx, min(size, length-size)); err != nil {
+			return err
+		}
+	}
+	body.Whole()
+	<-time.After(hold)
+	return nil
+}
+
+// Bodies that are larger than the memory in sum become whole in the end, and never use more.
+func TestBodiesNeverWaitForEachOther(t *testing.T) {
+	for _, limit := range []int64{longest / 2, longest, 2 * longest, 3 * longest, 20 * longest} {
+		synctest.Test(t, func(t *testing.T) {
+			i, most := New(limit, longest), int64(0)
+			ctx, stop := context.WithCancel(t.Context())
+			go func() {
+				for ctx.Err() == nil {
+					most = max(most, i.Used())
+					<-time.After(time.Millisecond)
+				}
+			}()
+			var bodies sync.WaitGroup
+			for range 300 {
+				bodies.Go(func() {
+					<-time.After(rand.N(time.Second))
+					length := Free + rand.IntN(longest-Free)
+					if err := read(ctx, i, length, 100<<20, rand.N(50*time.Millisecond)); err != nil {
+						t.Errorf("%d bytes: %v", length, err)
+					}
+				})
+			}
+			bodies.Wait()
+			stop()
+			if i.Used() != 0 || len(i.open) != 0 {
+				t.Errorf("%d bytes and %d bodies are left", i.Used(), len(i.open))
+			}
+			if most > max(limit, longest) {
+				t.Errorf("%d bytes were in use, want %d at most", most, limit)
+			}
+			<-time.After(time.Second) // the watcher ends
+		})
+	}
+}
+
+// Slow bodies that hold all of the memory make room for a quick one.
+func TestSlowBodiesMakeRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(10*longest, longest)
+		var bodies sync.WaitGroup
+		cut := 0
+		var mu sync.Mutex
+		for range 1000 {
+			bodies.Go(func() {
+				err := read(t.Context(), i, longest, 33<<10, 0)
+				mu.Lock()
+				defer mu.Unlock()
+				if errors.Is(err, ErrCut) {
+					cut++
+				}
+			})
+		}
+		<-time.After(10 * time.Second)
+		start := time.Now()
+		if err := read(t.Context(), i, longest, 100<<20, 0); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("a quick body has waited for %v", took)
+		}
+		bodies.Wait()
+		if cut == 0 || cut == 1000 {
+			t.Errorf("%d of 1000 slow bodies were cut off", cut)
+		}
+	})
+}
+
+// A body is as slow as it likes as long as no other one waits.
+func TestSlowBodyAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		if err := read(t.Context(), New(2*longest, longest), longest, 100, 0); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGrowEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(longest, longest)
+		first := i.Begin(func() {})
+		if err := first.Grow(t.Context(), longest); err != nil {
+			t.Fatal(err)
+		}
+		first.Whole()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		second := i.Begin(func() {})
+		if err := second.Grow(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		second.Release()
+		first.Release()
+		if i.Used() != 0 || len(i.open) != 0 {
+			t.Errorf("%d bytes and %d bodies are left", i.Used(), len(i.open))
+		}
+	})
+}
+
+func TestTooManyBodies(t *testing.T) {
+	i := New(100*longest, longest)
+	for range mostBodies {
+		if err := i.Begin(func() {}).Grow(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := i.Begin(func() {}).Grow(t.Context(), 1); !errors.Is(err, ErrFull) {
+		t.Errorf("one more: %v", err)
+	}
+	var none *Body
+	if err := none.Grow(t.Context(), 1<<30); err != nil || none.IsCut() {
+		t.Errorf("without a bound: %v", err)
+	}
+	none.Whole()
+	none.Release()
+}
