@@ -26,9 +26,10 @@ var layers = [][]string{
 		"internal/awsclient",
 		"internal/awserr",
 		"internal/bootclock",
+		"internal/budget",
 		"internal/cboritem",
 		"internal/exit",
-		"internal/intake",
+
 		"internal/javatest",
 		"internal/localca",
 		"internal/metricspage",
@@ -137,7 +138,7 @@ var (
 	shared = []string{
 		".", "keyspace", "keyspace/allocate", "keyspace/load", "keyspace/plan",
 		"internal/bootclock", "internal/cboritem", "internal/spell", "internal/vfs", "internal/localca",
-		"internal/fault", "internal/intake", "internal/origin", "internal/seam", "internal/shardid",
+		"internal/fault", "internal/budget", "internal/origin", "internal/seam", "internal/shardid",
 		"internal/wire",
 	}
 	bothHalves = []string{"runneltest", "internal/cli", "internal/cli/clitest", "cmd/runnel"}

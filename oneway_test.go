@@ -51,6 +51,7 @@ var oneWay = []struct {
 			"consumer/worker.go":              "the shutdown time is one of several ends",
 			"keytable/session.go":             eventLoop,
 			"producer/producer.go":            eventLoop,
+			"internal/budget/budget.go":       "it belongs to both halves",
 			"internal/cli/clitest/clitest.go": "a test waits for a process without a context",
 			"internal/s3test/gateway.go":      "a test waits for a process without a context",
 			"internal/pgtest/pooler.go":       "a test waits for a process without a context",

@@ -60,7 +60,7 @@ type Config struct {
 	// Default "": none.
 	Faults string
 	// MaxBodies bounds the request bodies that are in memory at a time, in bytes; further
-	// calls wait. Default 256 MiB; at least 15 MiB.
+	// calls wait. Default 128 MiB; at least 15 MiB.
 	MaxBodies int64
 	// ShutdownTimeout is the time that Serve lets calls finish once its context has ended. Default
 	// 10 s.
@@ -90,8 +90,9 @@ type StreamSpec struct {
 
 const (
 	defaultDir             = "runnel-data"
-	defaultMaxBodies       = 256 << 20
-	memoryLogFileSize      = 16 << 20 // more than the largest call
+	defaultMaxBodies       = 128 << 20
+	maxAnswers             = 128 << 20 // bytes of answers that are made or sent
+	memoryLogFileSize      = 16 << 20  // more than the largest call
 	defaultShutdownTimeout = 10 * time.Second
 )
 

@@ -59,7 +59,7 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger,
 		// One clock for records and shards, which never steps back: records of a child have arrived
 		// after those of its parents.
-		Now: e.clock.Now,
+		Now: e.clock.Now, OpenFiles: openSegments(),
 	})
 	if err != nil {
 		return err

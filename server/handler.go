@@ -8,8 +8,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/fault"
-	"github.com/runnel-stream/runnel/internal/intake"
 	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
@@ -51,8 +51,8 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	control := http.NewResponseController(w)
-	c.memory = s.bodies.Begin(func() { _ = control.SetReadDeadline(time.Unix(1, 0)) })
+	s.bodies.Open(&c.body, (*bodyCut)(c))
+	s.answers.Open(&c.sending, (*answerCut)(c))
 	begun := c.begin(w, r)
 	c.request.BodyRead()
 	if begun {
@@ -90,27 +90,44 @@ func (s *Server) allow(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(s.writeTimeout))
 }
 
+// bodyCut cuts the reading of a call's body off.
+type bodyCut call
+
+func (c *bodyCut) Cut() {
+	// A writer without deadlines, as a test's recorder, is not cut off.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+}
+
+// answerCut cuts the writing of a call's answer off.
+type answerCut call
+
+func (c *answerCut) Cut() {
+	_ = http.NewResponseController(c.w).SetWriteDeadline(time.Unix(1, 0)) // see bodyCut
+}
+
 // call is one call in progress. It is counted in Server.mu.calls until end. Until release it holds
-// memory of Config.MaxBodies and a body of a pool.
+// memory of Config.MaxBodies and a body of a pool; until end, memory for its answer.
 type call struct {
 	server   *Server
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *wire.Exchange
 	request  *transport.Request
-	memory   *intake.Body
+	body     budget.Share // of Config.MaxBodies
+	sending  budget.Share // of maxAnswers
 }
 
 // begin reads the call. If it is not ok, the request has been answered or dropped already.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := wire.Begin(w, r, s.cfg.credentials, c.memory)
+	exchange, err := wire.Begin(w, r, s.cfg.credentials, &c.body)
 	if err != nil {
-		c.memory.Release()
+		c.body.Release()
 		s.meters.refused.Inc()
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 		return false
 	}
+	exchange.Call.Sending = &c.sending
 	exchange.Call.Origin.Began, exchange.Call.Origin.Pauses = c.request.Began, c.request.Pauses
 	engine, now := s.enter()
 	if now != ready {
@@ -120,7 +137,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		}
 		c.answer(exchange, nil, wire.Unavailable(message))
 		exchange.Close()
-		c.memory.Release()
+		c.body.Release()
 		return false
 	}
 	c.engine, c.exchange = engine, exchange
@@ -130,13 +147,14 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 // end gives back the call's resources; none of them may be used after.
 func (c *call) end() {
 	c.release()
+	c.sending.Release()
 	c.server.leave()
 }
 
 // release gives back the request's body, which must not be used after. It may be called again.
 func (c *call) release() {
 	c.exchange.Close()
-	c.memory.Release()
+	c.body.Release()
 }
 
 // serve decides on faults for the call, executes it and answers.
@@ -182,6 +200,10 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	c.server.allow(c.w)
 	if failure != nil {
 		x.Fail(failure)
+		return
+	}
+	if !c.sending.Claim(len(body)) {
+		x.Fail(throttling(&x.Call, "slow readers of other answers hold all the memory for answers"))
 		return
 	}
 	c.server.meters.answered.WithLabelValues(x.Call.Service, x.Call.Operation).

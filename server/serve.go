@@ -22,6 +22,14 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) transport() transport.Config {
 	return transport.Config{
 		Handler: s.Handler(), TLS: s.cfg.TLS, Pauses: s.pauses, Date: s.date,
-		WriteTimeout: s.writeTimeout, ShutdownTimeout: s.cfg.ShutdownTimeout, Logger: s.cfg.Logger,
+		Files: otherFiles + openSegments(), WriteTimeout: s.writeTimeout, ShutdownTimeout: s.cfg.ShutdownTimeout, Logger: s.cfg.Logger,
 	}
 }
+
+// otherFiles is the number of files that the server has open beside connections and segments: the
+// log's, snapshots, the lock, what the runtime needs.
+const otherFiles = 64
+
+// openSegments returns the number of segment files to keep open: a quarter of the files that the
+// process may have, and not more than are useful.
+func openSegments() int { return max(16, min(512, transport.FileLimit()/4)) }

@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/intake"
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/pause"
@@ -17,10 +17,11 @@ import (
 
 // Server serves one data directory. Its methods are safe for concurrent use.
 type Server struct {
-	cfg    settings
-	meters *meters
-	bodies *intake.Intake // the memory of request bodies
-	hurry  chan struct{}  // closed by Close: deliberate delays end
+	cfg     settings
+	meters  *meters
+	bodies  *budget.Budget // the memory of request bodies
+	answers *budget.Budget // the memory of answers that are made or sent
+	hurry   chan struct{}  // closed by Close: deliberate delays end
 
 	pauses *pause.Watch
 	clock  atomic.Pointer[serverclock.Clock] // nil before Start
@@ -63,8 +64,9 @@ func New(config Config, options ...seam.Option) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg: cfg, bodies: intake.New(cfg.MaxBodies, wire.MaxBody),
-		hurry: make(chan struct{}), ended: make(chan struct{}),
+		cfg: cfg, bodies: budget.New(cfg.MaxBodies, 2*wire.MaxBody),
+		answers: budget.New(maxAnswers, 0),
+		hurry:   make(chan struct{}), ended: make(chan struct{}),
 		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}
 	s.cfg.credentials = cfg.credentials.At(s.now)

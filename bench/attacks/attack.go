@@ -17,7 +17,7 @@ import (
 type attack struct {
 	name    string
 	time    time.Duration
-	files   uint64 // the server's limit of open files; 0: the machine's
+	files   int // the server's limit of open files; 0: the machine's
 	prepare func(ctx context.Context, t *target) error
 	attack  func(ctx context.Context, t *target)
 }

@@ -71,17 +71,12 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 
 // measure runs an attack on a server of its own, and returns a row of the report.
 func (a attack) measure(ctx context.Context, cfg Config) (row string, err error) {
-	server, err := process.Serve(ctx, cfg.Runnel, "--stream", "attacked:4")
+	server, err := process.ServeFiles(ctx, cfg.Runnel, a.files, "--stream", "attacked:4")
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, server.End()) }()
-	if a.files > 0 {
-		if err := server.LimitFiles(a.files); err != nil {
-			return "", err
-		}
-	}
-	target := newTarget(server.Address)
+	target := newTarget(server.Address, a.files > 0)
 	if err := target.prepare(ctx); err != nil {
 		return "", err
 	}

@@ -21,9 +21,11 @@ type target struct {
 	client  *http.Client // of the others
 }
 
-func newTarget(address string) *target {
+// newTarget returns a target whose others have a new connection for each call, or not.
+func newTarget(address string, fresh bool) *target {
 	return &target{address: address, client: &http.Client{
-		Timeout: answerTime, Transport: &http.Transport{MaxIdleConnsPerHost: 1000},
+		Timeout:   answerTime,
+		Transport: &http.Transport{MaxIdleConnsPerHost: 1000, DisableKeepAlives: fresh},
 	}}
 }
 

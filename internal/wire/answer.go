@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Answer sends the call's result: a document in the call's format, or nothing.
@@ -57,7 +58,28 @@ func (x *Exchange) send(status int, body []byte) {
 		x.markRPC(header, body)
 	}
 	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body)
+	if len(body) <= slowBytes {
+		_, _ = x.w.Write(body)
+		return
+	}
+	x.sendSlowly(body)
+}
+
+// sendSlowly sends a long answer, whose client has slowTime for each slowBytes of it.
+func (x *Exchange) sendSlowly(body []byte) {
+	control := http.NewResponseController(x.w)
+	x.Call.Sending.Begin()
+	for sent := 0; sent < len(body); {
+		_ = control.SetWriteDeadline(time.Now().Add(slowTime)) // a test's recorder has none
+		if x.Call.Sending.IsCut() {
+			_ = control.SetWriteDeadline(time.Unix(1, 0)) // this one came after the cut's
+		}
+		n, err := x.w.Write(body[sent:min(sent+slowBytes, len(body))])
+		if sent += n; err != nil {
+			return
+		}
+		x.Call.Sending.Moved(sent)
+	}
 }
 
 // setSum adds the body's checksum, which DynamoDB's clients check. Kinesis's answers have none.

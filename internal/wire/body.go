@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/runnel-stream/runnel/internal/intake"
+	"github.com/runnel-stream/runnel/internal/budget"
 )
 
 // A body is cut off if it brings less than slowBytes in slowTime: 32 KiB/s. Time in which it waits
@@ -29,44 +29,20 @@ var (
 		slowBytes>>10, slowTime)
 )
 
-// These hold the buffers of past calls, so that not every call allocates 15 MiB: buffers of
-// intake.Free bytes, and longer ones.
-var (
-	buffers      = sync.Pool{New: func() any { return new([]byte) }}
-	shortBuffers = sync.Pool{New: func() any { return new(make([]byte, 0, intake.Free)) }}
-)
-
-// bufferFor returns a buffer for n bytes, which may be too short.
-func bufferFor(n int) *[]byte {
-	if n <= intake.Free {
-		return shortBuffers.Get().(*[]byte)
-	}
-	return buffers.Get().(*[]byte)
-}
-
-// giveBack gives a buffer back to its pool.
-func giveBack(buffer *[]byte) {
-	if cap(*buffer) <= intake.Free {
-		shortBuffers.Put(buffer)
-	} else {
-		buffers.Put(buffer)
-	}
-}
-
 // incoming is a body that is read.
 type incoming struct {
 	io.Reader
 	length int64                // -1 if it is unknown
-	slow   func(by time.Time)   // sets the deadline for the next reads; nil: none
-	long   func() error         // is called before it gets more than intake.Free bytes
+	slow   func(by time.Time)   // sets the deadline for the next reads; nil: none, and moved is not called
+	moved  func(bytes int)      // is called with the bytes so far
+	long   func() error         // is called before it gets more than budget.Free bytes
 	grow   func(more int) error // is called before it gets more memory than that
 }
 
 // read reads the body into a buffer of a pool. More than MaxBody is errTooLarge.
 func (in *incoming) read() (*[]byte, error) {
 	buffer := bufferFor(0)
-	*buffer = (*buffer)[:0]
-	size := intake.Free // of the memory that the body has
+	size := budget.Free // of the memory that the body has
 	most := MaxBody + 1 // one more byte shows that an unknown length is too large
 	if in.length >= 0 {
 		most = int(in.length)
@@ -94,6 +70,7 @@ func (in *incoming) fill(buffer *[]byte, n int) (whole bool, err error) {
 	for mark := len(*buffer); len(*buffer) < n; {
 		if in.slow != nil && len(*buffer) >= mark {
 			in.slow(time.Now().Add(slowTime))
+			in.moved(len(*buffer))
 			mark = len(*buffer) + slowBytes
 		}
 		got, err := in.Read((*buffer)[len(*buffer):n])
@@ -113,15 +90,12 @@ func (in *incoming) fill(buffer *[]byte, n int) (whole bool, err error) {
 	return false, nil
 }
 
-// enlarge asks for more memory: four times as much at first, twice as much later.
+// enlarge asks for four times as much memory, since each step copies what has come.
 func (in *incoming) enlarge(buffer *[]byte, size, most int) (*[]byte, int, error) {
-	next := min(2*size, most)
-	if size == intake.Free {
-		next = min(4*size, most)
-		if in.long != nil {
-			if err := in.long(); err != nil {
-				return buffer, size, err
-			}
+	next := min(4*size, most)
+	if size == budget.Free && in.long != nil {
+		if err := in.long(); err != nil {
+			return buffer, size, err
 		}
 	}
 	if in.grow != nil {
@@ -129,14 +103,8 @@ func (in *incoming) enlarge(buffer *[]byte, size, most int) (*[]byte, int, error
 			return buffer, size, err
 		}
 	}
-	if cap(*buffer) >= next {
-		return buffer, next, nil
-	}
 	larger := bufferFor(next)
-	if cap(*larger) < next {
-		*larger = make([]byte, 0, next)
-	}
-	*larger = append((*larger)[:0], *buffer...)
+	*larger = append(*larger, *buffer...)
 	giveBack(buffer)
 	return larger, next, nil
 }
@@ -144,10 +112,15 @@ func (in *incoming) enlarge(buffer *[]byte, size, most int) (*[]byte, int, error
 // take reads the request's body, if its headers are those of a call. A long body waits for memory.
 func (x *Exchange) take(r *http.Request, auth *Credentials, known bool) error {
 	in := incoming{Reader: r.Body, length: r.ContentLength}
+	x.memory.Begin()
+	in.moved = x.memory.Moved
 	in.grow = func(more int) error { return x.memory.Grow(r.Context(), more) }
 	in.long = func() error { // a body without a known key gets no memory
 		x.last(r)
 		if err := x.check(r, auth, known, false); err != nil {
+			return err
+		}
+		if err := x.checkLength(r, r.ContentLength); err != nil {
 			return err
 		}
 		if auth != nil {
@@ -182,11 +155,11 @@ func (x *Exchange) notTaken(r *http.Request, err error) error {
 		return err
 	case errors.Is(err, errTooLarge):
 		return tooLarge(x.w, r)
-	case errors.Is(err, errSlow) && x.memory.IsCut(), errors.Is(err, intake.ErrCut):
-		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+intake.ErrCut.Error()+".")
+	case errors.Is(err, errSlow) && x.memory.IsCut(), errors.Is(err, budget.ErrCut):
+		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+budget.ErrCut.Error()+".")
 	case errors.Is(err, errSlow):
 		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+errSlow.Error()+".")
-	case errors.Is(err, intake.ErrFull):
+	case errors.Is(err, budget.ErrFull):
 		refusal = throttled(x.Call.Service, "Nothing was stored: "+err.Error()+".")
 	default:
 		return fmt.Errorf("read the request's body: %w", err)
@@ -220,7 +193,7 @@ func (x *Exchange) unpack(r *http.Request) error {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return tooLarge(x.w, r)
-	case errors.Is(err, intake.ErrFull), errors.Is(err, intake.ErrCut), r.Context().Err() != nil:
+	case errors.Is(err, budget.ErrFull), errors.Is(err, budget.ErrCut), r.Context().Err() != nil:
 		return x.notTaken(r, err)
 	case err != nil:
 		return x.refuse(Serialization(x.Call.Service, "The body is not whole in gzip: "+

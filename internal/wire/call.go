@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/bootclock"
+	"github.com/runnel-stream/runnel/internal/budget"
 )
 
 // World is an account in a region. A resource made in one world is invisible in every other.
@@ -27,6 +28,9 @@ type Call struct {
 	World     World
 	RequestID string
 	Origin    Origin
+	// Sending is the memory for the call's answer; nil: without a bound. An operation with large
+	// answers grows it before it makes one.
+	Sending *budget.Share
 
 	room *[]byte // of the pool, nil if Room was not called
 }
@@ -47,11 +51,12 @@ type Origin struct {
 // since clearing 10 MiB for every GetRecords is expensive. The call owns it until the answer has
 // been sent.
 func (c *Call) Room(n int) []byte {
+	if c.room != nil && cap(*c.room) < n {
+		giveBack(c.room)
+		c.room = nil
+	}
 	if c.room == nil {
 		c.room = bufferFor(n)
-	}
-	if cap(*c.room) < n {
-		*c.room = make([]byte, 0, n)
 	}
 	return (*c.room)[:0]
 }

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/runnel-stream/runnel/internal/intake"
+	"github.com/runnel-stream/runnel/internal/budget"
 )
 
 // MaxBody is the longest request body, in bytes: the 10 MiB of a PutRecords call in base64,
@@ -24,12 +24,12 @@ type Exchange struct {
 	contentType string  // of the answer
 	rpc, form   bool    // the protocol is rpcv2Cbor; a form of the query protocol
 	body        *[]byte // to be returned to the pool
-	memory      *intake.Body
+	memory      *budget.Share
 }
 
 // Begin reads a call from the transport and checks it in AWS's order: size, method, empty body,
 // content type, target, authorization, and last the content encoding. A body of more than
-// intake.Free bytes gets memory only if the head passes the checks that need no body; nil is memory
+// budget.Free bytes gets memory only if the head passes the checks that need no body; nil is memory
 // without a bound. Begin answers a request that
 // fails a check at once, as it does a browser's preflight; the error, for the log, wraps
 // ErrAnswered. Any other error means that the client broke off. The caller ends every exchange with
@@ -40,13 +40,13 @@ type Exchange struct {
 // checks before the signature whether the document can be parsed and the operation exists. Here a
 // caller without a key learns neither.)
 func Begin(
-	w http.ResponseWriter, r *http.Request, auth *Credentials, memory *intake.Body,
+	w http.ResponseWriter, r *http.Request, auth *Credentials, memory *budget.Share,
 ) (*Exchange, error) {
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge(w, r)
 	}
 	x := &Exchange{w: w, memory: memory}
-	defer memory.Whole()
+	defer memory.Settle()
 	x.Call.RequestID = requestID()
 	target := r.Header.Get("X-Amz-Target")
 	var known bool
@@ -75,13 +75,31 @@ func (x *Exchange) begin(r *http.Request, auth *Credentials, known bool) error {
 	if err := x.check(r, auth, known, len(x.Call.Body) == 0); err != nil {
 		return err
 	}
-	if err := x.authorize(r, auth); err != nil {
+	done := TakeTurn(len(x.Call.Body))
+	err := x.authorize(r, auth)
+	done()
+	if err != nil {
 		return err
 	}
-	if err := x.unpack(r); err != nil || !x.form {
+	if err := x.unpack(r); err != nil {
+		return err
+	}
+	if err := x.checkLength(r, int64(len(x.Call.Body))); err != nil || !x.form {
 		return err
 	}
 	return x.readForm(r, auth)
+}
+
+// maxMetrics is the longest body of a call of CloudWatch or STS, packed or not (AWS,
+// "PutMetricData": 1 MB). Their documents become trees of many times their length.
+const maxMetrics = 1 << 20
+
+// checkLength refuses a body that is too long for its service.
+func (x *Exchange) checkLength(r *http.Request, length int64) error {
+	if service := x.Call.Service; length > maxMetrics && (service == CloudWatch || service == STS) {
+		return tooLarge(x.w, r)
+	}
+	return nil
 }
 
 // check reads the headers. If they are not those of a call, it answers the request.

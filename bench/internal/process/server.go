@@ -4,13 +4,12 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-
-	"golang.org/x/sys/unix"
 )
 
 // Server is a running `runnel serve`.
@@ -28,14 +27,24 @@ var listening = regexp.MustCompile(`https?://(127\.0\.0\.1:\d+)`)
 
 // Serve starts a server on an empty folder, with more flags of `runnel serve`. The caller ends it.
 func Serve(ctx context.Context, runnel string, flags ...string) (*Server, error) {
+	return ServeFiles(ctx, runnel, 0, flags...)
+}
+
+// ServeFiles is Serve with a limit of open files; 0 is the machine's.
+func ServeFiles(
+	ctx context.Context, runnel string, files int, flags ...string,
+) (*Server, error) {
 	dir, err := os.MkdirTemp("", "runnel-bench-")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{Dir: dir}
-	s.command = exec.CommandContext(ctx, runnel, append([]string{
-		"serve", "--addr", "127.0.0.1:0", "--data", dir,
-	}, flags...)...)
+	flags = append([]string{runnel, "serve", "--addr", "127.0.0.1:0", "--data", dir}, flags...)
+	if files > 0 {
+		limit := fmt.Sprintf("ulimit -n %d && exec \"$0\" \"$@\"", files)
+		flags = append([]string{"sh", "-c", limit}, flags...)
+	}
+	s.command = exec.CommandContext(ctx, flags[0], flags[1:]...)
 	said, err := s.command.StderrPipe()
 	if err == nil {
 		err = s.command.Start()
@@ -59,11 +68,6 @@ func Serve(ctx context.Context, runnel string, flags ...string) (*Server, error)
 // Memory returns a figure of Linux's /proc/PID/status in MB: VmRSS, the memory now, or VmHWM, the
 // most.
 func (s *Server) Memory(name string) float64 { return status(s.command.Process.Pid, name) }
-
-// LimitFiles sets the server's limit of open files.
-func (s *Server) LimitFiles(n uint64) error {
-	return unix.Prlimit(s.command.Process.Pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: n, Max: n}, nil)
-}
 
 // End kills the server and removes its folder.
 func (s *Server) End() error {

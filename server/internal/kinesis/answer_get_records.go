@@ -33,6 +33,7 @@ func describeChildren(children []*catalogue.Shard) []childDescription {
 // encode writes the answer of GetRecords. Call it once: it gives the records' memory back.
 func (r *reading) encode(call *wire.Call) (body []byte, err error) {
 	defer r.lent.Release()
+	defer wire.TakeTurn(payloadSize(r.records))()
 	var children []byte
 	if r.children != nil {
 		if children, err = encodeDocument(call.Format, describeChildren(r.children)); err != nil {

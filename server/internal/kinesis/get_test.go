@@ -204,7 +204,7 @@ func TestGetBytes(t *testing.T) {
 	var counts []int
 	it := iterator{stream: "large", created: n.streams.all()[0].Created}
 	for range 4 {
-		r, err := n.read(n.ctx, here, it, maxGetRecords)
+		r, err := n.read(n.ctx, here, it, &getRecordsInput{})
 		n.must(err)
 		counts = append(counts, len(r.records))
 		it.place = r.place

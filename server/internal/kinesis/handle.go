@@ -4,6 +4,7 @@ import (
 	"context"
 	"reflect"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
@@ -22,7 +23,10 @@ func handle[In any, P input[In]](
 		s *Service, ctx context.Context, call *wire.Call,
 	) (a wire.Answer, err error) {
 		in, plan := P(new(In)), s.plans[call.Operation]
-		if err := plan.decodeInput(call, in); err != nil {
+		done := wire.TakeTurn(len(call.Body))
+		err = plan.decodeInput(call, in)
+		done()
+		if err != nil {
 			return a, err
 		}
 		if err := plan.validate(in); err != nil {
@@ -30,6 +34,9 @@ func handle[In any, P input[In]](
 		}
 		if late, ok := any(in).(dated); ok {
 			late.cameBy(&call.Origin)
+		}
+		if answer, ok := any(in).(large); ok {
+			answer.sendsBy(call.Sending)
 		}
 		undo, err := s.limits.call(call, in)
 		if err != nil {
@@ -48,6 +55,10 @@ func handle[In any, P input[In]](
 	}
 	return operation{input: reflect.TypeFor[In](), serve: serve}
 }
+
+// large is an input of an operation whose answers may be large. It grows the memory for one before
+// it makes one.
+type large interface{ sendsBy(memory *budget.Share) }
 
 // decodeInput reads a call's body.
 func (p *plan) decodeInput(call *wire.Call, in any) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
@@ -16,7 +17,12 @@ type getRecordsInput struct {
 	ShardIterator *string
 	Limit         *integer
 	StreamARN     *string
+
+	sending *budget.Share
 }
+
+// sendsBy is part of large.
+func (in *getRecordsInput) sendsBy(memory *budget.Share) { in.sending = memory }
 
 // The limits of an answer (AWS, "GetRecords").
 const (
@@ -46,7 +52,7 @@ func (s *Service) getRecords(
 				*in.StreamARN)
 		}
 	}
-	read, err := s.read(ctx, world, it, in.limit())
+	read, err := s.read(ctx, world, it, in)
 	if errors.Is(err, shardlog.ErrDeleted) {
 		return nil, shardMissing(world, it.stream, shardid.Of(it.shard))
 	}
@@ -80,9 +86,28 @@ type reading struct {
 	iterator string             // "" at the end
 }
 
+// room waits for the memory of an answer with at least one record of the stream. It returns how many
+// bytes of records the answer may have: fewer if the answers of slow readers hold most of the
+// memory.
+func room(ctx context.Context, memory *budget.Share, of *catalogue.Settings) (bytes int, err error) {
+	least := min(int(of.MaxRecord)<<10+maxPartitionKey*4, maxGetBytes)
+	got, err := memory.GrowUpTo(ctx, answerCost(least), answerCost(maxGetBytes))
+	if errors.Is(err, budget.ErrFull) {
+		return 0, fail(codeThrottled, "Rate exceeded: %v.", err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return min(maxGetBytes, max(least, got*2/5)), nil
+}
+
+// answerCost is the memory of an answer with so many bytes of records: these, and their base64 in
+// JSON.
+func answerCost(bytes int) int { return bytes * 5 / 2 }
+
 // read returns the records from an iterator on, and the distance from the tip in time.
 func (s *Service) read(
-	ctx context.Context, world wire.World, it iterator, limit int,
+	ctx context.Context, world wire.World, it iterator, in *getRecordsInput,
 ) (*reading, error) {
 	st, now, err := s.streams.view(ctx, world, it.stream)
 	if err != nil {
@@ -109,7 +134,13 @@ func (s *Service) read(
 	oldest, tip := log.Bounds()
 	from, _ := log.IndexOf(it.place)
 	r := &reading{settings: &st.Settings, shard: sh, next: max(from, oldest)}
-	records, err := log.ReadLent(ctx, &r.lent, from, limit, maxGetBytes)
+	most := maxGetBytes
+	if r.next < tip {
+		if most, err = room(ctx, in.sending, &st.Settings); err != nil {
+			return nil, err
+		}
+	}
+	records, err := log.ReadLent(ctx, &r.lent, from, in.limit(), most)
 	if err != nil {
 		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err)
 	}

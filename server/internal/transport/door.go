@@ -28,15 +28,18 @@ type door struct {
 	pauses *pause.Watch
 	logger *slog.Logger
 	plain  func(conn *earlyConn) // takes them; returns once the door is closed, at the latest
+	most   int                   // connections at a time
 
 	ready  chan arrival
 	closed chan struct{}
 	busy   sync.WaitGroup // run, and the waits for first bytes
 
-	mu    sync.Mutex
-	shut  bool
-	waits map[*earlyConn]struct{} // for their first byte
-	conns map[*earlyConn]struct{} // all that are open
+	mu      sync.Mutex
+	shut    bool
+	waits   map[*earlyConn]struct{} // for their first byte
+	conns   map[*earlyConn]struct{} // all that are open
+	count   uint64                  // of all connections
+	crowded bootclock.Instant       // when the log last said so
 }
 
 // arrival is a result of Accept.
@@ -53,7 +56,7 @@ func newDoor(
 	d := &door{
 		Listener: listener, tls: config, pauses: pauses, logger: logger,
 		ready: make(chan arrival), closed: make(chan struct{}),
-		waits: map[*earlyConn]struct{}{}, conns: map[*earlyConn]struct{}{},
+		waits: map[*earlyConn]struct{}{}, conns: map[*earlyConn]struct{}{}, most: mostConns,
 	}
 	d.plain = func(conn *earlyConn) { d.hand(conn) }
 	return d
@@ -161,10 +164,12 @@ func (d *door) drain() (ok bool) {
 func (d *door) admit(conn *earlyConn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.shut {
+	if d.shut || !d.makeRoom() {
 		_ = conn.Conn.Close() // the door has no entry for it, and its own Close takes d.mu
 		return
 	}
+	d.count++
+	conn.number = d.count
 	d.waits[conn], d.conns[conn] = struct{}{}, struct{}{}
 	d.busy.Go(func() { d.meet(conn) })
 }
@@ -234,6 +239,7 @@ type earlyConn struct {
 	early  []byte // to be read first; for the reader alone
 	door   *door  // nil: none keeps it
 	pauses uint64 // of the process, before it was accepted
+	number uint64 // the door's, in the order of their arrival
 
 	mu      sync.Mutex
 	expired bool

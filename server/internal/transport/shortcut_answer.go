@@ -2,12 +2,16 @@ package transport
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"strconv"
 	"time"
 )
+
+// exactBelow is the longest time for a write that is set exactly.
+const exactBelow = 20 * time.Second
 
 // joinedBody is the longest body that is copied behind its head, for a single write.
 const joinedBody = 4 << 10
@@ -22,6 +26,7 @@ type shortcutAnswer struct {
 	buffer   bytes.Buffer
 	body     []byte    // written but not sent yet, if the handler gave no length
 	sent     bool      // head and body
+	left     int       // bytes of the body after the head, if the handler gave a length
 	last     bool      // the connection ends with this answer
 	err      error     // of the connection
 	writeBy  time.Time // the write deadline
@@ -29,7 +34,7 @@ type shortcutAnswer struct {
 
 func (a *shortcutAnswer) begin() {
 	clear(a.header)
-	a.status, a.body, a.sent, a.last = 0, nil, false, false
+	a.status, a.body, a.sent, a.left, a.last = 0, nil, false, 0, false
 }
 
 func (a *shortcutAnswer) Header() http.Header { return a.header }
@@ -40,12 +45,22 @@ func (a *shortcutAnswer) WriteHeader(status int) {
 	}
 }
 
-// Write sends the answer if p is its whole body.
+// Write sends the head and p if the handler has set the body's length, and the next parts.
 func (a *shortcutAnswer) Write(p []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
-	if length := a.header["Content-Length"]; a.body == nil && len(length) == 1 &&
-		length[0] == strconv.Itoa(len(p)) {
-		return len(p), a.send(p)
+	if a.sent {
+		if len(p) > a.left {
+			return 0, http.ErrContentLength
+		}
+		a.left -= len(p)
+		_, a.err = a.conn.conn.Write(p)
+		return len(p), a.err
+	}
+	if length := a.header["Content-Length"]; a.body == nil && len(length) == 1 {
+		if n, err := strconv.Atoi(length[0]); err == nil && n >= len(p) {
+			a.left = n - len(p)
+			return len(p), a.send(p)
+		}
 	}
 	a.body = append(a.body, p...)
 	return len(p), nil
@@ -57,6 +72,9 @@ func (a *shortcutAnswer) finish() error {
 		a.WriteHeader(http.StatusOK)
 		a.header.Set("Content-Length", strconv.Itoa(len(a.body)))
 		return a.send(a.body)
+	}
+	if a.left > 0 {
+		return errors.New("the answer is not whole")
 	}
 	return a.err
 }
@@ -105,7 +123,10 @@ func (a *shortcutAnswer) SetReadDeadline(deadline time.Time) error {
 func (a *shortcutAnswer) SetWriteDeadline(deadline time.Time) error {
 	now := time.Now()
 	left, want := a.writeBy.Sub(now), deadline.Sub(now)
-	if left <= want && left >= want-want/4 {
+	switch {
+	case want < 0: // ends the connection, and may be set from any goroutine
+		return a.conn.conn.SetWriteDeadline(deadline)
+	case want > exactBelow && left <= want && left >= want-want/4:
 		return nil
 	}
 	a.writeBy = deadline

@@ -42,6 +42,8 @@ type Config struct {
 	Date func() []string
 	// WriteTimeout is the time that a client of HTTP/2 may take to read the sent bytes.
 	WriteTimeout time.Duration
+	// Files is the number of files that the rest of the process may have open.
+	Files int
 	// ShutdownTimeout is the time for calls to finish once Serve's context has ended.
 	ShutdownTimeout time.Duration
 	Logger          *slog.Logger
@@ -110,6 +112,7 @@ func (t *transport) cut() error {
 // newTransport leaves it to the caller to open the door.
 func newTransport(base context.Context, listener net.Listener, cfg Config) transport {
 	door := newDoor(listener, tlsSettings(cfg.TLS), cfg.Pauses, cfg.Logger)
+	door.most = connsFor(cfg.Files)
 	calls := cfg.Handler
 	if cfg.TLS != nil {
 		calls = refusePlain(calls, cfg.Date)

@@ -1,4 +1,4 @@
-package intake
+package budget
 
 import (
 	"context"
@@ -13,11 +13,23 @@ import (
 // longest is the greatest length of a body in these tests.
 const longest = 1 << 20
 
+// cutting is closed when its share is cut off.
+type cutting chan struct{}
+
+func (c cutting) Cut() { close(c) }
+
+func open(b *Budget, cut Cutter) *Share {
+	s := new(Share)
+	b.Open(s, cut)
+	return s
+}
+
 // read reads a body at a rate, in bytes a second, and holds it for a time.
-func read(ctx context.Context, i *Intake, length, rate int, hold time.Duration) error {
-	cut := make(chan struct{})
-	body := i.Begin(func() { close(cut) })
+func read(ctx context.Context, i *Budget, length, rate int, hold time.Duration) error {
+	cut := make(cutting)
+	body := open(i, cut)
 	defer body.Release()
+	body.Begin()
 	for size := Free; ; size *= 2 {
 		arrives := time.Duration(min(size, length)/2) * time.Second / time.Duration(rate)
 		select {
@@ -25,6 +37,7 @@ func read(ctx context.Context, i *Intake, length, rate int, hold time.Duration) 
 		case <-cut:
 			return ErrCut
 		}
+		body.Moved(min(size, length))
 		if size >= length {
 			break
 		}
@@ -32,7 +45,7 @@ func read(ctx context.Context, i *Intake, length, rate int, hold time.Duration) 
 			return err
 		}
 	}
-	body.Whole()
+	body.Settle()
 	<-time.After(hold)
 	return nil
 }
@@ -41,7 +54,7 @@ func read(ctx context.Context, i *Intake, length, rate int, hold time.Duration) 
 func TestBodiesNeverWaitForEachOther(t *testing.T) {
 	for _, limit := range []int64{longest / 2, longest, 2 * longest, 3 * longest, 20 * longest} {
 		synctest.Test(t, func(t *testing.T) {
-			i, most := New(limit, longest), int64(0)
+			i, most := New(limit, 2*longest), int64(0)
 			ctx, stop := context.WithCancel(t.Context())
 			go func() {
 				for ctx.Err() == nil {
@@ -75,7 +88,7 @@ func TestBodiesNeverWaitForEachOther(t *testing.T) {
 // Slow bodies that hold all of the memory make room for a quick one.
 func TestSlowBodiesMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(10*longest, longest)
+		i := New(10*longest, 2*longest)
 		var bodies sync.WaitGroup
 		cut := 0
 		var mu sync.Mutex
@@ -107,7 +120,7 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 // A body is as slow as it likes as long as no other one waits.
 func TestSlowBodyAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if err := read(t.Context(), New(2*longest, longest), longest, 100, 0); err != nil {
+		if err := read(t.Context(), New(2*longest, 2*longest), longest, 100, 0); err != nil {
 			t.Error(err)
 		}
 	})
@@ -115,15 +128,15 @@ func TestSlowBodyAlone(t *testing.T) {
 
 func TestGrowEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		i := New(longest, longest)
-		first := i.Begin(func() {})
+		i := New(longest, 2*longest)
+		first := open(i, make(cutting))
 		if err := first.Grow(t.Context(), longest); err != nil {
 			t.Fatal(err)
 		}
-		first.Whole()
+		first.Settle()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		second := i.Begin(func() {})
+		second := open(i, make(cutting))
 		if err := second.Grow(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v", err)
 		}
@@ -136,19 +149,19 @@ func TestGrowEndsWithItsContext(t *testing.T) {
 }
 
 func TestTooManyBodies(t *testing.T) {
-	i := New(100*longest, longest)
-	for range mostBodies {
-		if err := i.Begin(func() {}).Grow(t.Context(), 1); err != nil {
+	i := New(100*longest, 2*longest)
+	for range mostShares {
+		if err := open(i, make(cutting)).Grow(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := i.Begin(func() {}).Grow(t.Context(), 1); !errors.Is(err, ErrFull) {
+	if err := open(i, make(cutting)).Grow(t.Context(), 1); !errors.Is(err, ErrFull) {
 		t.Errorf("one more: %v", err)
 	}
-	var none *Body
+	var none *Share
 	if err := none.Grow(t.Context(), 1<<30); err != nil || none.IsCut() {
 		t.Errorf("without a bound: %v", err)
 	}
-	none.Whole()
+	none.Settle()
 	none.Release()
 }

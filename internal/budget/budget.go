@@ -1,0 +1,298 @@
+// Package budget bounds the memory of what passes through slow connections: request bodies, and
+// answers.
+//
+// A client may announce a long body and send it slowly, or not at all. So a body gets memory as its
+// bytes come, and not by its announced length. Bodies then wait for one another half-way, and could
+// all wait for ever. Two rules prevent that:
+//
+//   - The oldest share that is not settled may use all of the budget. The others leave a reserve
+//     free, which is enough for one body of the greatest length. So there is always a body that can
+//     become whole, be served, and give its memory back.
+//   - A slow connection makes room. For each share that has waited for a second, the slowest other
+//     one is cut off, if it moves less than 64 KiB a second. While there is enough memory, a
+//     connection may be as slow as its owner permits.
+//
+// The first Free bytes of a body are not counted, so that small calls never wait for large ones.
+// What bounds those is the number of connections.
+package budget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// Free is the part of a body or an answer that needs no budget, in bytes.
+	Free = 16 << 10
+	// patience is the time for which a share waits until a slow one is cut off.
+	patience = time.Second
+	// slow is the rate in bytes a second below which a share may be cut off for another one.
+	slow = 64 << 10
+	// mostShares is the greatest number of shares that are not settled.
+	mostShares = 4096
+)
+
+// ErrCut is the error of a share that was cut off for others.
+var ErrCut = errors.New("the connection was too slow while others waited for memory")
+
+// ErrFull is the error of a share that came while too many others were under way.
+var ErrFull = fmt.Errorf("more than %d large requests are under way", mostShares)
+
+// Budget is the memory of one server for one purpose. It is safe for concurrent use.
+type Budget struct {
+	limit   int64
+	reserve int64 // that only the oldest share may use
+
+	mu   sync.Mutex
+	used int64
+	open []*Share // those that are not settled, and have memory or wait for it: the oldest first
+}
+
+// New returns a budget of limit bytes. Shares that grow in steps need a reserve that a single one
+// never exceeds.
+func New(limit, reserve int64) *Budget {
+	return &Budget{limit: limit, reserve: min(limit, reserve)}
+}
+
+// Cutter ends a connection's Read or Write that waits.
+type Cutter interface{ Cut() }
+
+// Share is the part of one body or answer. It belongs to one goroutine. A nil Share has no bound.
+// A share that never grows takes no lock.
+type Share struct {
+	of      *Budget
+	cut     Cutter
+	entered bool // it has grown
+
+	// The budget's lock guards these.
+	held   int64
+	wants  int64         // more, for which it waits; 0 if it does not
+	upTo   int64         // more than wants, if there is as much
+	got    chan struct{} // is closed when it gets that, or is cut off
+	isCut  bool
+	moved  int64         // bytes that were read or written
+	begun  time.Time     // when the first one could; zero before
+	waited time.Duration // of the time since
+	since  time.Time     // when it began to wait
+}
+
+// Open makes s an empty share. The budget calls cut, from another goroutine and with its lock held,
+// if the share is to be cut off. It does not call cut after Settle or Release.
+func (b *Budget) Open(s *Share, cut Cutter) { *s = Share{of: b, cut: cut} }
+
+// Used returns the memory of all shares, in bytes.
+func (b *Budget) Used() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.used
+}
+
+// Begin notes that the share's connection can read or write from now on. Before, it is not slow.
+func (s *Share) Begin() {
+	if s == nil {
+		return
+	}
+	if s.entered {
+		s.of.mu.Lock()
+		defer s.of.mu.Unlock()
+	}
+	s.begun, s.waited = time.Now(), 0
+}
+
+// Moved notes the number of bytes that have been read or written.
+func (s *Share) Moved(n int) {
+	if s == nil {
+		return
+	}
+	if s.entered {
+		s.of.mu.Lock()
+		defer s.of.mu.Unlock()
+	}
+	s.moved = int64(n)
+}
+
+// Grow waits for n more bytes. Errors: ErrCut, ErrFull, or the context's.
+func (s *Share) Grow(ctx context.Context, n int) error {
+	_, err := s.GrowUpTo(ctx, n, n)
+	return err
+}
+
+// GrowUpTo waits for at least least more bytes, and takes as many as most if they are free. Others
+// find three quarters of what is free afterwards. It returns the number. Errors: see Grow.
+func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err error) {
+	if s == nil {
+		return most, nil
+	}
+	b := s.of
+	b.mu.Lock()
+	s.entered = true
+	if !slices.Contains(b.open, s) {
+		if len(b.open) >= mostShares {
+			b.cutSlowest()
+			b.mu.Unlock()
+			return 0, ErrFull
+		}
+		b.open = append(b.open, s)
+	}
+	before := s.held
+	s.wants, s.upTo, s.got, s.since = int64(least), int64(most), make(chan struct{}), time.Now()
+	b.serve()
+	ready := s.got
+	b.mu.Unlock()
+	for {
+		patient := time.NewTimer(patience)
+		select {
+		case <-ready:
+			patient.Stop()
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			s.waited += time.Since(s.since)
+			if s.isCut {
+				return 0, ErrCut
+			}
+			return int(s.held - before), nil
+		case <-ctx.Done():
+			patient.Stop()
+			return 0, context.Cause(ctx) // Release takes it out of the queue
+		case <-patient.C:
+			b.mu.Lock()
+			b.cutSlowest()
+			b.mu.Unlock()
+		}
+	}
+}
+
+// Claim makes the share n bytes large if that is within the budget, and reports whether it is. It
+// does not wait. The first Free bytes need no budget.
+func (s *Share) Claim(n int) (ok bool) {
+	if s == nil || n <= Free && !s.entered {
+		return true
+	}
+	b := s.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	more := int64(n) - s.held
+	if more > 0 && b.used+more > b.limit && b.used > s.held {
+		b.cutSlowest()
+		return false
+	}
+	if s.entered = true; !slices.Contains(b.open, s) {
+		b.open = append(b.open, s)
+	}
+	s.held += more
+	b.used += more
+	b.serve()
+	return true
+}
+
+// Shrink gives memory back, down to n bytes.
+func (s *Share) Shrink(n int) {
+	if s == nil || !s.entered {
+		return
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if left := int64(n); left < s.held {
+		s.of.used -= s.held - left
+		s.held = left
+		s.of.serve()
+	}
+}
+
+// IsCut reports whether the share was cut off.
+func (s *Share) IsCut() bool {
+	if s == nil || !s.entered {
+		return false
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.isCut
+}
+
+// Settle notes that the share grows no more, and that its connection moves nothing for it. It is
+// not cut off any more.
+func (s *Share) Settle() {
+	if s == nil || !s.entered {
+		return
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.close()
+}
+
+// Release gives the share's memory back. It may be called again.
+func (s *Share) Release() {
+	if s == nil || !s.entered {
+		return
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.used -= s.held
+	s.held = 0
+	s.close()
+}
+
+// close takes the share out of those that are not settled. The lock is held.
+func (s *Share) close() {
+	s.wants = 0
+	if n := slices.Index(s.of.open, s); n >= 0 {
+		s.of.open = slices.Delete(s.of.open, n, n+1)
+	}
+	s.of.serve()
+}
+
+// serve gives memory to the shares that wait, the oldest first. The lock is held.
+func (b *Budget) serve() {
+	for n, s := range b.open {
+		if s.wants == 0 {
+			continue
+		}
+		limit := b.limit - b.reserve
+		if n == 0 {
+			limit = max(b.limit, s.held+s.wants) // alone, it may exceed the limit
+		}
+		free := limit - b.used
+		if s.wants > free {
+			if n > 0 {
+				return // a younger one must not overtake it
+			}
+			continue
+		}
+		size := max(s.wants, min(s.upTo, free/4))
+		b.used += size
+		s.held += size
+		s.wants = 0
+		close(s.got)
+	}
+}
+
+// cutSlowest cuts off the slowest share that is not settled, if it is slow. The lock is held.
+func (b *Budget) cutSlowest() {
+	var slowest *Share
+	least := float64(slow)
+	for _, s := range b.open {
+		if s.isCut || s.begun.IsZero() {
+			continue
+		}
+		moving := time.Since(s.begun) - s.waited
+		if s.wants > 0 {
+			moving -= time.Since(s.since)
+		}
+		if rate := float64(s.moved) / moving.Seconds(); moving > 2*patience && rate < least {
+			slowest, least = s, rate
+		}
+	}
+	if slowest == nil {
+		return
+	}
+	slowest.isCut = true
+	if slowest.wants > 0 {
+		slowest.wants = 0
+		close(slowest.got)
+	}
+	slowest.cut.Cut()
+}
