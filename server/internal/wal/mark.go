@@ -28,6 +28,6 @@ func (l *Log) mark() (again bool) {
 	l.mu.queue.tail(frameHeader).add(kindMark, 0, nil, nil)
 	l.mu.queue.end += frameHeader
 	l.mu.marked = l.mu.queue.end
-	l.room.add(frameHeader)
+	l.room.add(frameHeader, frameHeader)
 	return false
 }

@@ -2,17 +2,33 @@ package wal
 
 import (
 	"context"
+	"slices"
 	"sync"
 )
 
-// room limits the pending bytes. It admits callers first come, first served.
+// These are parts of the room; the default of Config.MaxPending is 64 MiB.
+const (
+	// smallPart is for the bytes of a caller that need not wait behind larger ones, 16 KiB: the
+	// write of a lease must not wait behind tens of megabytes of records, or its holder loses it.
+	smallPart = 4096
+	// queuedPart is for the bytes that may await their write and sync before further large callers
+	// wait, 8 MiB. Whatever is sequenced behind them waits for their write.
+	queuedPart = 8
+	// bypassPart is for the bytes of small callers that may go before the first large one, 16 MiB.
+	bypassPart = 4
+)
+
+// room limits the pending bytes. It admits callers first come, first served, but small ones before
+// large ones that wait.
 type room struct {
 	max int64
 	mu  struct {
 		sync.Mutex
-		used    int64
-		waiting []*roomWaiter
-		refuse  error // why the room admits no caller; nil if it does
+		used     int64 // pending and held
+		queued   int64 // that await their write and sync
+		bypassed int64 // of small callers, since a caller was last admitted in its turn
+		waiting  []*roomWaiter
+		refuse   error // why the room admits no caller; nil if it does
 	}
 }
 
@@ -29,8 +45,8 @@ func (r *room) take(ctx context.Context, size int64) error {
 	case r.mu.refuse != nil:
 		defer r.mu.Unlock()
 		return r.mu.refuse
-	case len(r.mu.waiting) == 0 && r.fits(size):
-		r.mu.used += size
+	case len(r.mu.waiting) == 0 && r.fits(size), r.bypasses(size):
+		r.count(size)
 		r.mu.Unlock()
 		return nil
 	}
@@ -46,7 +62,26 @@ func (r *room) take(ctx context.Context, size int64) error {
 	}
 }
 
-func (r *room) fits(size int64) bool { return r.mu.used <= 0 || r.mu.used+size <= r.max }
+func (r *room) count(size int64) {
+	r.mu.used += size
+	r.mu.queued += size
+}
+
+// fits reports whether a caller has room in its turn.
+func (r *room) fits(size int64) bool {
+	return (r.mu.used <= 0 || r.mu.used+size <= r.max) &&
+		(r.mu.queued <= 0 || r.mu.queued+size <= r.max/queuedPart || size <= r.max/smallPart)
+}
+
+// bypasses reports whether a small caller has room before its turn, and counts it then.
+func (r *room) bypasses(size int64) bool {
+	most := r.max / bypassPart
+	if size > r.max/smallPart || r.mu.bypassed+size > most || r.mu.used+size > r.max+most {
+		return false
+	}
+	r.mu.bypassed += size
+	return true
+}
 
 // leave removes a waiter that gave up.
 func (r *room) leave(w *roomWaiter) {
@@ -60,17 +95,19 @@ func (r *room) leave(w *roomWaiter) {
 		}
 	}
 	if err := <-w.ready; err == nil { // it was admitted at the same moment
-		r.mu.used -= w.size
+		r.count(-w.size)
 		r.admit()
 	}
 }
 
-// add changes the count by size bytes, which may be negative. It does not wait.
-func (r *room) add(size int64) {
+// add changes the counts of pending and held bytes, and of those that await their write; the
+// changes may be negative. It does not wait.
+func (r *room) add(used, queued int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.mu.used += size
-	if size < 0 {
+	r.mu.used += used
+	r.mu.queued += queued
+	if used < 0 || queued < 0 {
 		r.admit()
 	}
 }
@@ -78,10 +115,19 @@ func (r *room) add(size int64) {
 func (r *room) admit() {
 	n := 0
 	for ; n < len(r.mu.waiting) && r.fits(r.mu.waiting[n].size); n++ {
-		r.mu.used += r.mu.waiting[n].size
+		r.count(r.mu.waiting[n].size)
+		r.mu.bypassed = 0
 		r.mu.waiting[n].ready <- nil
 	}
 	r.drop(n)
+	r.mu.waiting = slices.DeleteFunc(r.mu.waiting, func(w *roomWaiter) bool {
+		if !r.bypasses(w.size) {
+			return false
+		}
+		r.count(w.size)
+		w.ready <- nil
+		return true
+	})
 }
 
 func (r *room) drop(n int) {

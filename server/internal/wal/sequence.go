@@ -24,7 +24,7 @@ func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
 	}
 	tx, _ := l.txs.Get().(*Tx)
 	if err := l.run(tx, fn); err != nil {
-		l.room.add(-int64(size))
+		l.room.add(-int64(size), -int64(size))
 		return err
 	}
 	switch {
@@ -36,8 +36,8 @@ func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
 	default:
 		nudge(l.kick)
 	}
-	if by := tx.pending + tx.held - int64(size); by != 0 {
-		l.room.add(by)
+	if by := tx.pending - int64(size); by != 0 || tx.held != 0 {
+		l.room.add(by+tx.held, by)
 	}
 	*tx = Tx{}
 	l.txs.Put(tx)
@@ -117,7 +117,7 @@ func (t *Tx) add(kind Kind, payload []byte, durable func(), synced bool) LSN {
 func (t *Tx) Hold(size int) { t.held += int64(size) }
 
 // Release ends a Hold.
-func (l *Log) Release(size int) { l.room.add(-int64(size)) }
+func (l *Log) Release(size int) { l.room.add(-int64(size), 0) }
 
 // Wait returns nil once the log is durable up to lsn. A reader of state that a frame at lsn made
 // must call Wait before it answers, since no change may be visible before it is durable. Errors:

@@ -376,7 +376,7 @@ func TestAnInvalidFramePoisons(t *testing.T) {
 
 // Many give up while many are let in: whatever the order, the room is all there in the end.
 func TestNoRoomIsLostByGivingUp(t *testing.T) {
-	r := &room{max: 100}
+	r := &room{max: 100 << 10}
 	var group sync.WaitGroup
 	for w := range int64(16) {
 		group.Go(func() {
@@ -385,16 +385,53 @@ func TestNoRoomIsLostByGivingUp(t *testing.T) {
 				if (w+i)%3 == 0 {
 					go cancel()
 				}
-				size := 1 + (w*7+i)%150 // some are larger than everything
+				// Some are larger than everything, and some smaller than smallFrames.
+				size := (1 + (w*7+i)%150) << 10
 				if r.take(ctx, size) == nil {
-					r.add(-size)
+					r.add(-size, -size)
 				}
 				cancel()
 			}
 		})
 	}
 	group.Wait()
-	if r.mu.used != 0 || len(r.mu.waiting) != 0 {
-		t.Errorf("%d used and %d waiting", r.mu.used, len(r.mu.waiting))
+	if r.mu.used != 0 || r.mu.queued != 0 || len(r.mu.waiting) != 0 {
+		t.Errorf("%d used, %d queued and %d waiting", r.mu.used, r.mu.queued, len(r.mu.waiting))
+	}
+}
+
+// A small caller goes before large ones that wait for the room, or for others' writes. But small
+// ones do not keep a large one out for ever.
+func TestSmallFramesGoFirst(t *testing.T) {
+	const max, small = 64 << 20, 16 << 10
+	for name, first := range map[string][2]int64{ // used, and queued
+		"the room is full": {max, 0}, "much awaits its write": {max / queuedPart, max / queuedPart},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			r := &room{max: max}
+			r.add(first[0], first[1])
+			large := make(chan error, 1)
+			go func() { large <- r.take(t.Context(), max/queuedPart) }()
+			synctest.Wait()
+			for range max / bypassPart / small {
+				if err := r.take(t.Context(), small); err != nil {
+					t.Fatal(err)
+				}
+			}
+			last := make(chan error, 1)
+			go func() { last <- r.take(t.Context(), small) }()
+			synctest.Wait()
+			if len(last) > 0 {
+				t.Errorf("%s: small frames go before a large one for ever", name)
+			}
+			if len(large) > 0 {
+				t.Errorf("%s: a large frame did not wait", name)
+			}
+			r.add(-max/bypassPart, -max/bypassPart)
+			r.add(-first[0], -first[1])
+			if err := errors.Join(<-large, <-last); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
