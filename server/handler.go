@@ -148,6 +148,9 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 func (c *call) end() {
 	c.release()
 	c.sending.Release()
+	if c.body.IsLarge() || c.sending.IsLarge() {
+		c.server.relief.ended()
+	}
 	c.server.leave()
 }
 

@@ -21,7 +21,8 @@ type Server struct {
 	meters  *meters
 	bodies  *budget.Budget // the memory of request bodies
 	answers *budget.Budget // the memory of answers that are made or sent
-	hurry   chan struct{}  // closed by Close: deliberate delays end
+	relief  relief
+	hurry   chan struct{} // closed by Close: deliberate delays end
 
 	pauses *pause.Watch
 	clock  atomic.Pointer[serverclock.Clock] // nil before Start
@@ -69,6 +70,7 @@ func New(config Config, options ...seam.Option) (*Server, error) {
 		hurry:   make(chan struct{}), ended: make(chan struct{}),
 		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}
+	s.relief.of = []*budget.Budget{s.bodies, s.answers}
 	s.cfg.credentials = cfg.credentials.At(s.now)
 	s.meters = newMeters(s)
 	return s, nil
@@ -159,6 +161,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	defer close(s.ended)
 	defer s.pauses.Stop()
+	defer s.relief.stop()
 	close(s.hurry)
 	if engine == nil {
 		return nil

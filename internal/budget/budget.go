@@ -49,6 +49,7 @@ type Budget struct {
 
 	mu   sync.Mutex
 	used int64
+	peak int64    // of used, since TakePeak
 	open []*Share // those that are not settled, and have memory or wait for it: the oldest first
 }
 
@@ -91,6 +92,18 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
+// TakePeak returns the most memory that all shares had at a time since the last call.
+func (b *Budget) TakePeak() int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	peak := b.peak
+	b.peak = b.used
+	return peak
+}
+
+// IsLarge reports whether the share has ever had memory.
+func (s *Share) IsLarge() bool { return s != nil && s.entered }
+
 // Begin notes that the share's connection can read or write from now on. Before, it is not slow.
 func (s *Share) Begin() {
 	if s == nil {
@@ -124,8 +137,8 @@ func (s *Share) Grow(ctx context.Context, n int) error {
 // GrowUpTo waits for at least least more bytes, and takes as many as most if they are free. Others
 // find three quarters of what is free afterwards. It returns the number. Errors: see Grow.
 func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err error) {
-	if s == nil {
-		return most, nil
+	if s == nil || least <= 0 {
+		return max(0, most), nil
 	}
 	b := s.of
 	b.mu.Lock()
@@ -185,6 +198,7 @@ func (s *Share) Claim(n int) (ok bool) {
 	}
 	s.held += more
 	b.used += more
+	b.peak = max(b.peak, b.used)
 	b.serve()
 	return true
 }
@@ -264,6 +278,7 @@ func (b *Budget) serve() {
 		}
 		size := max(s.wants, min(s.upTo, free/4))
 		b.used += size
+		b.peak = max(b.peak, b.used)
 		s.held += size
 		s.wants = 0
 		close(s.got)

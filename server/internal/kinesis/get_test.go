@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
@@ -211,6 +212,36 @@ func TestGetBytes(t *testing.T) {
 	}
 	if got := fmt.Sprint(counts); got != "[2 1 1 1]" {
 		t.Errorf("the answers hold %s records", got)
+	}
+}
+
+// While other answers hold most of the memory, an answer has fewer records, and waits for none but
+// the first; later ones are as long as ever.
+func TestGetWithLittleMemory(t *testing.T) {
+	n := newNode(t)
+	n.create("orders", 1)
+	for range 6 {
+		n.must(n.putDirect("orders", entryOf(1<<20-10)))
+	}
+	memory := budget.New(64<<20, 0)
+	it := iterator{stream: "orders", created: n.streams.all()[0].Created}
+	get := func(others int) int {
+		var other, own budget.Share
+		memory.Open(&other, nil)
+		memory.Open(&own, nil)
+		n.must(other.Grow(n.ctx, others))
+		other.Settle()
+		r, err := n.read(n.ctx, here, it, &getRecordsInput{sending: &own})
+		n.must(err)
+		other.Release()
+		if memory.Used() < int64(len(r.records))<<20 {
+			t.Errorf("%d records have %d bytes of memory", len(r.records), memory.Used())
+		}
+		own.Release()
+		return len(r.records)
+	}
+	if alone, beside := get(0), get(58<<20); alone < 2 || beside != 1 {
+		t.Errorf("%d records alone, %d beside others' answers; want more than 1, and 1", alone, beside)
 	}
 }
 

@@ -1,0 +1,222 @@
+package wire
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/budget"
+)
+
+// slowly is a connection in virtual time: its client sends, or reads, so many bytes a second.
+type slowly struct {
+	*httptest.ResponseRecorder
+	rate, left int
+
+	mu    sync.Mutex
+	until [2]time.Time  // for reads and for writes
+	moved chan struct{} // a deadline has moved
+}
+
+func newSlowly(rate, length int) *slowly {
+	return &slowly{
+		ResponseRecorder: httptest.NewRecorder(), rate: rate, left: length,
+		moved: make(chan struct{}, 100),
+	}
+}
+
+func (s *slowly) deadline(of int, by time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until[of] = by
+	s.moved <- struct{}{}
+	return nil
+}
+
+func (s *slowly) SetReadDeadline(by time.Time) error  { return s.deadline(0, by) }
+func (s *slowly) SetWriteDeadline(by time.Time) error { return s.deadline(1, by) }
+
+// wait waits for a time, and returns an error if a deadline ends it.
+func (s *slowly) wait(of int, d time.Duration) error {
+	done := time.After(d)
+	for {
+		s.mu.Lock()
+		late := time.After(time.Until(s.until[of]))
+		if s.until[of].IsZero() {
+			late = nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-done:
+			return nil
+		case <-late:
+			return os.ErrDeadlineExceeded
+		case <-s.moved:
+		}
+	}
+}
+
+func (s *slowly) Read(p []byte) (int, error) {
+	if s.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(len(p), 4<<10, s.left)
+	if err := s.wait(0, time.Duration(n)*time.Second/time.Duration(s.rate)); err != nil {
+		return 0, err
+	}
+	for i := range n {
+		p[i] = ' '
+	}
+	s.left -= n
+	return n, nil
+}
+
+func (s *slowly) Write(p []byte) (int, error) {
+	if err := s.wait(1, time.Duration(len(p))*time.Second/time.Duration(s.rate)); err != nil {
+		return 0, err
+	}
+	return s.ResponseRecorder.Write(p)
+}
+
+func put(t *testing.T, body io.Reader, length int) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+	r.ContentLength = int64(length)
+	r.Header.Set("Content-Type", json11)
+	r.Header.Set("X-Amz-Target", "Kinesis_20131202.PutRecords")
+	return r
+}
+
+// A body of less than 32 KiB/s over ten seconds is refused, and one that is a little faster is not.
+func TestSlowBodies(t *testing.T) {
+	for _, c := range []struct {
+		rate, length, status int
+	}{
+		{31 << 10, 1 << 20, http.StatusRequestTimeout},
+		{1, 100, http.StatusRequestTimeout},
+		{33 << 10, MaxBody, http.StatusOK},
+		{20, 100, http.StatusOK},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowly(c.rate, c.length)
+			x, err := Begin(s, put(t, s, c.length), nil, nil)
+			if err == nil {
+				x.Answer(nil)
+				x.Close()
+			}
+			if s.Code != c.status {
+				t.Errorf("%+v: %d %s %v", c, s.Code, s.Body, err)
+			}
+			if c.status != http.StatusOK && (s.Header().Get("Connection") != "close" ||
+				!strings.Contains(s.Body.String(), `"RequestTimeoutException"`)) {
+				t.Errorf("%+v: %v %s", c, s.Header(), s.Body)
+			}
+		})
+	}
+}
+
+// A long answer ends if its client reads less than 32 KiB/s over ten seconds.
+func TestSlowReaders(t *testing.T) {
+	for rate, whole := range map[int]bool{31 << 10: false, 33 << 10: true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newSlowly(rate, 0)
+			x := &Exchange{w: s}
+			x.Answer(make([]byte, 1<<20))
+			if got := s.Body.Len(); (got == 1<<20) != whole {
+				t.Errorf("%d bytes a second: %d bytes were sent", rate, got)
+			}
+		})
+	}
+}
+
+// A body that is cut off for others is refused like a slow one, whether it waits for its client or
+// for memory.
+func TestCutBody(t *testing.T) {
+	for name, settled := range map[string]int{"reads": 0, "waits": 800 << 10} {
+		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(1<<20, 0)
+			s := newSlowly(20<<10, 1<<20)
+			var first, share, last budget.Share
+			memory.Open(&first, cutter{})
+			if err := first.Grow(t.Context(), settled); err != nil {
+				t.Fatal(err)
+			}
+			first.Settle()
+			memory.Open(&share, cutter{s})
+			ended := make(chan error)
+			go func() {
+				time.Sleep(5 * time.Second)
+				memory.Open(&last, cutter{})
+				ended <- last.Grow(t.Context(), 1<<20-settled)
+			}()
+			_, err := Begin(s, put(t, s, 1<<20), nil, &share)
+			share.Release()
+			if s.Code != http.StatusRequestTimeout || !errors.Is(err, ErrAnswered) || !share.IsCut() {
+				t.Errorf("%s: %d %s %v", name, s.Code, s.Body, err)
+			}
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+type cutter struct{ s *slowly }
+
+func (c cutter) Cut() {
+	if c.s != nil {
+		_ = c.s.deadline(0, time.Unix(1, 0))
+	}
+}
+
+// A long body is refused by its head, before it has come: without a known key, of an unknown
+// operation, or too long for its service.
+func TestLongBodyIsRefusedByItsHead(t *testing.T) {
+	keys := keysAt(t, noon)
+	for _, c := range []struct {
+		name   string
+		auth   *Credentials
+		change func(r *http.Request)
+		status int
+		code   string
+	}{
+		{"no signature", keys, func(*http.Request) {}, 400, "MissingAuthenticationTokenException"},
+		{"an unknown operation", nil, func(r *http.Request) {
+			r.Header.Set("X-Amz-Target", "Kinesis_20131202")
+		}, 400, "UnknownOperationException"},
+		{"a form", nil, func(r *http.Request) {
+			r.Header.Del("X-Amz-Target")
+			r.Header.Set("Content-Type", formType)
+		}, 413, ""},
+		{"metrics", nil, func(r *http.Request) {
+			r.Header.Set("X-Amz-Target", granite+".PutMetricData")
+			r.Header.Set("Content-Type", json10)
+		}, 413, ""},
+	} {
+		body := &countingReader{}
+		r := put(t, body, 10<<20)
+		c.change(r)
+		w := httptest.NewRecorder()
+		_, err := Begin(w, r, c.auth, nil)
+		if w.Code != c.status || !errors.Is(err, ErrAnswered) || !strings.Contains(w.Body.String(), c.code) {
+			t.Errorf("%s: %d %s %v", c.name, w.Code, w.Body, err)
+		}
+		if w.Header().Get("Connection") != "close" || body.n > budget.Free {
+			t.Errorf("%s: %v, %d bytes were read", c.name, w.Header(), body.n)
+		}
+	}
+}
+
+type countingReader struct{ n int }
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return len(p), nil
+}
