@@ -123,6 +123,10 @@ bench-consumers: build ## readers of a backlog beside the Java KCL, as tables
 	interop/install
 	go run ./bench/consumers
 
+.PHONY: bench-attacks
+bench-attacks: build ## a server under attack: the calls of others, and its memory, as a table
+	go run ./bench/attacks
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \

@@ -21,7 +21,7 @@ const attack = `<!doctype html><pre id=out>nothing</pre><script>
 const calls = {
   list: () => fetch('%[1]s/', {method: 'POST', body: '{}', headers: {
     'Content-Type': 'application/x-amz-json-1.1', 'X-Amz-Target': 'Kinesis_20131202.ListStreams'}}),
-  simple: () => fetch('%[1]s/', {method: 'POST', body: 'Action=ListMetrics&Version=2010-08-01',
+  simple: () => fetch('%[1]s/', {method: 'POST', body: 'Action=GetCallerIdentity&Version=2011-06-15',
     headers: {'Content-Type': 'application/x-www-form-urlencoded'}}),
   drop: () => fetch('%[1]s/', {method: 'POST', body: '{"StreamName":"orders"}', headers: {
     'Content-Type': 'application/x-amz-json-1.1', 'X-Amz-Target': 'Kinesis_20131202.DeleteStream'}}),
@@ -82,7 +82,7 @@ func TestForeignPagesInChromium(t *testing.T) {
 		}
 		got := regexp.MustCompile(`<pre id="out">([^<]*)</pre>`).FindSubmatch(dom)
 		if got == nil || strings.TrimSpace(html.UnescapeString(string(got[1]))) != c.want {
-			t.Errorf("a page of %s that calls %q got %s, want %s", c.host, c.at, got, c.want)
+			t.Errorf("a page of %s that calls %q got %q, want %s", c.host, c.at, got, c.want)
 		}
 	}
 }

@@ -22,7 +22,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 func (s *Server) transport() transport.Config {
 	return transport.Config{
 		Handler: s.Handler(), TLS: s.cfg.TLS, Pauses: s.pauses, Date: s.date,
-		Files: otherFiles + openSegments(), WriteTimeout: s.writeTimeout, ShutdownTimeout: s.cfg.ShutdownTimeout, Logger: s.cfg.Logger,
+		Files: otherFiles + openSegments(), WriteTimeout: s.writeTimeout,
+		ShutdownTimeout: s.cfg.ShutdownTimeout, Logger: s.cfg.Logger,
 	}
 }
 

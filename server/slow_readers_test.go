@@ -46,7 +46,7 @@ func TestReadersThatDoNotRead(t *testing.T) {
 	go func() { served <- s.Serve(ctx, shortBuffers{listener}) }()
 	t.Cleanup(func() {
 		stop()
-		_ = <-served // the calls of those that do not read are cut off
+		<-served // the calls of those that do not read are cut off
 		if err := s.Close(context.WithoutCancel(ctx)); err != nil {
 			t.Error(err)
 		}

@@ -38,7 +38,10 @@ func attacks() []attack {
 		},
 		{
 			name: "1,000 sockets that send 64 KiB/s", time: 30 * time.Second,
-			attack: func(ctx context.Context, t *target) { announce(ctx, t, 1000, 64<<10); wait(ctx, t) },
+			attack: func(ctx context.Context, t *target) {
+				announce(ctx, t, 1000, 64<<10)
+				wait(ctx, t)
+			},
 		},
 		{
 			name: "300 silent sockets at a limit of 256 files", time: 15 * time.Second, files: 256,
@@ -153,7 +156,7 @@ func slowReaders(ctx context.Context, t *target) {
 	if err != nil {
 		panic(err)
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
 		panic(err)
 	}
@@ -214,7 +217,7 @@ func forms(ctx context.Context, t *target) {
 			}
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			if answer, err := http.DefaultClient.Do(r); err == nil {
-				answer.Body.Close()
+				_ = answer.Body.Close()
 			}
 		})
 	}

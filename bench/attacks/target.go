@@ -30,7 +30,9 @@ func newTarget(address string, fresh bool) *target {
 }
 
 // call sends a call and discards its answer.
-func (t *target) call(ctx context.Context, client *http.Client, operation string, body []byte) error {
+func (t *target) call(
+	ctx context.Context, client *http.Client, operation string, body []byte,
+) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.address+"/",
 		bytes.NewReader(body))
 	if err != nil {
@@ -46,7 +48,7 @@ func (t *target) call(ctx context.Context, client *http.Client, operation string
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
 		return fmt.Errorf("%s: %s %s", operation, answer.Status, text)

@@ -1,5 +1,5 @@
-// Package budget bounds the memory of what passes through slow connections: request bodies, and
-// answers.
+// Package budget bounds the memory of request bodies and of answers, which slow connections hold
+// for long.
 //
 // A client may announce a long body and send it slowly, or not at all. So a body gets memory as its
 // bytes come, and not by its announced length. Bodies then wait for one another half-way, and could
@@ -13,7 +13,7 @@
 //     connection may be as slow as its owner permits.
 //
 // The first Free bytes of a body are not counted, so that small calls never wait for large ones.
-// What bounds those is the number of connections.
+// The number of connections bounds those.
 package budget
 
 import (
@@ -32,8 +32,9 @@ const (
 	patience = time.Second
 	// slow is the rate in bytes a second below which a share may be cut off for another one.
 	slow = 64 << 10
-	// mostShares is the greatest number of shares that are not settled.
-	mostShares = 4096
+	// mostShares is the greatest number of shares that are not settled. Over HTTP/2 each of them
+	// may have 256 KiB in its stream's window, too.
+	mostShares = 1024
 )
 
 // ErrCut is the error of a share that was cut off for others.
@@ -134,8 +135,8 @@ func (s *Share) Grow(ctx context.Context, n int) error {
 	return err
 }
 
-// GrowUpTo waits for at least least more bytes, and takes as many as most if they are free. Others
-// find three quarters of what is free afterwards. It returns the number. Errors: see Grow.
+// GrowUpTo waits for at least least more bytes, and takes up to most, but no more than a quarter of
+// the free ones. It returns the number. Errors: see Grow.
 func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err error) {
 	if s == nil || least <= 0 {
 		return max(0, most), nil

@@ -1,9 +1,9 @@
 // Package origin keeps the pages of other machines away from a server on this one.
 //
 // A browser calls for every page that its user opens, and it reaches servers that only this machine
-// reaches. It hides most answers from the page. But a page can give its own host name the address of
-// this machine ("DNS rebinding"). Then the browser takes the server for the page's own, and shows it
-// everything.
+// reaches. It hides most answers from the page. But a page can give its own host name the address
+// of this machine ("DNS rebinding"). Then the browser takes the server for the page's own, and
+// shows it everything.
 //
 // A browser names the page, in three headers that no page can change: Origin, with every call that
 // may have an effect; Host; and Sec-Fetch-Site (Fetch Standard; W3C Fetch Metadata). Other clients
@@ -58,7 +58,8 @@ func parse(text string) (origin, host string, err error) {
 		return "", "", errors.New("it has more than that")
 	}
 	host = u.Host
-	if port := u.Port(); port == "" || port == map[string]string{"http": "80", "https": "443"}[u.Scheme] {
+	port, own := u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	if port == "" || port == own {
 		host = strings.TrimSuffix(host, ":"+port)
 	}
 	return u.Scheme + "://" + host, u.Hostname(), nil

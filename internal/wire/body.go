@@ -33,7 +33,7 @@ var (
 type incoming struct {
 	io.Reader
 	length int64                // -1 if it is unknown
-	slow   func(by time.Time)   // sets the deadline for the next reads; nil: none, and moved is not called
+	slow   func(by time.Time)   // sets the deadline for the next reads; nil: none, and no moved
 	moved  func(bytes int)      // is called with the bytes so far
 	long   func() error         // is called before it gets more than budget.Free bytes
 	grow   func(more int) error // is called before it gets more memory than that

@@ -86,10 +86,12 @@ type reading struct {
 	iterator string             // "" at the end
 }
 
-// room waits for the memory of an answer with at least one record of the stream. It returns how many
-// bytes of records the answer may have: fewer if the answers of slow readers hold most of the
+// room waits for the memory of an answer with at least one record of the stream. It returns how
+// many bytes of records the answer may have: fewer if the answers of slow readers hold most of the
 // memory.
-func room(ctx context.Context, memory *budget.Share, of *catalogue.Settings) (bytes int, err error) {
+func room(
+	ctx context.Context, memory *budget.Share, of *catalogue.Settings,
+) (bytes int, err error) {
 	least := min(int(of.MaxRecord)<<10+maxPartitionKey*4, maxGetBytes)
 	got, err := memory.GrowUpTo(ctx, answerCost(least), answerCost(maxGetBytes))
 	if errors.Is(err, budget.ErrFull) {

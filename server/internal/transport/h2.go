@@ -13,11 +13,11 @@ const (
 // http2Settings are the settings of every HTTP/2 connection.
 func http2Settings(writeTimeout time.Duration) *http.HTTP2Config {
 	return &http.HTTP2Config{
-		// A call that waits for memory for its body (Config.MaxBodies) does not read. The part of
-		// the body that has come by then stays in its stream's window and takes from the
-		// connection's. So that such calls never starve those that have their memory, the
-		// connection's window is as large as all its streams' together. This bounds a connection's
-		// memory beside MaxBodies; and on a path of 10 ms a stream brings 25 MB/s.
+		// A call that waits for memory for its body (package budget) does not read. The part of the
+		// body that has come by then stays in its stream's window and takes from the connection's.
+		// So that such calls never starve those that have their memory, the connection's window is
+		// as large as all its streams' together. The budget bounds the number of such calls. On a
+		// path of 10 ms a stream brings 25 MB/s.
 		MaxConcurrentStreams:          streamsPerConn,
 		MaxReceiveBufferPerStream:     streamWindow,
 		MaxReceiveBufferPerConnection: streamsPerConn * streamWindow,

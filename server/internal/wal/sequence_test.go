@@ -403,17 +403,17 @@ func TestNoRoomIsLostByGivingUp(t *testing.T) {
 // A small caller goes before large ones that wait for the room, or for others' writes. But small
 // ones do not keep a large one out for ever.
 func TestSmallFramesGoFirst(t *testing.T) {
-	const max, small = 64 << 20, 16 << 10
+	const most, small = 64 << 20, 16 << 10
 	for name, first := range map[string][2]int64{ // used, and queued
-		"the room is full": {max, 0}, "much awaits its write": {max / queuedPart, max / queuedPart},
+		"the room is full": {most, 0}, "much awaits its write": {most / queuedPart, most / queuedPart},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			r := &room{max: max}
+			r := &room{max: most}
 			r.add(first[0], first[1])
 			large := make(chan error, 1)
-			go func() { large <- r.take(t.Context(), max/queuedPart) }()
+			go func() { large <- r.take(t.Context(), most/queuedPart) }()
 			synctest.Wait()
-			for range max / bypassPart / small {
+			for range most / bypassPart / small {
 				if err := r.take(t.Context(), small); err != nil {
 					t.Fatal(err)
 				}
@@ -427,7 +427,7 @@ func TestSmallFramesGoFirst(t *testing.T) {
 			if len(large) > 0 {
 				t.Errorf("%s: a large frame did not wait", name)
 			}
-			r.add(-max/bypassPart, -max/bypassPart)
+			r.add(-most/bypassPart, -most/bypassPart)
 			r.add(-first[0], -first[1])
 			if err := errors.Join(<-large, <-last); err != nil {
 				t.Error(err)
