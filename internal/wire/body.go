@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -32,15 +33,16 @@ var (
 // incoming is a body that is read.
 type incoming struct {
 	io.Reader
-	length int64                // -1 if it is unknown
-	slow   func(by time.Time)   // sets the deadline for the next reads; nil: none, and no moved
-	moved  func(bytes int)      // is called with the bytes so far
-	long   func() error         // is called before it gets more than budget.Free bytes
-	grow   func(more int) error // is called before it gets more memory than that
+	length int64              // -1 if it is unknown
+	slow   func(by time.Time) // sets the deadline for the next reads; nil: none, and no moved
+	moved  func(bytes int)    // is called with the bytes so far
+	long   func() error       // is called before it gets more than budget.Free bytes
+	// grow is called before it gets more memory than that; nil: it is free.
+	grow func(ctx context.Context, more int) error
 }
 
 // read reads the body into a buffer of a pool. More than MaxBody is errTooLarge.
-func (in *incoming) read() (*[]byte, error) {
+func (in *incoming) read(ctx context.Context) (*[]byte, error) {
 	buffer := bufferFor(0)
 	size := budget.Free // of the memory that the body has
 	most := MaxBody + 1 // one more byte shows that an unknown length is too large
@@ -56,7 +58,7 @@ func (in *incoming) read() (*[]byte, error) {
 		case whole || len(*buffer) == most:
 			return buffer, nil
 		default:
-			buffer, size, err = in.enlarge(buffer, size, most)
+			buffer, size, err = in.enlarge(ctx, buffer, size, most)
 		}
 		if err != nil {
 			giveBack(buffer)
@@ -91,7 +93,9 @@ func (in *incoming) fill(buffer *[]byte, n int) (whole bool, err error) {
 }
 
 // enlarge asks for four times as much memory, since each step copies what has come.
-func (in *incoming) enlarge(buffer *[]byte, size, most int) (*[]byte, int, error) {
+func (in *incoming) enlarge(
+	ctx context.Context, buffer *[]byte, size, most int,
+) (*[]byte, int, error) {
 	next := min(4*size, most)
 	if size == budget.Free && in.long != nil {
 		if err := in.long(); err != nil {
@@ -99,7 +103,7 @@ func (in *incoming) enlarge(buffer *[]byte, size, most int) (*[]byte, int, error
 		}
 	}
 	if in.grow != nil {
-		if err := in.grow(next - size); err != nil {
+		if err := in.grow(ctx, next-size); err != nil {
 			return buffer, size, err
 		}
 	}
@@ -114,7 +118,7 @@ func (x *Exchange) take(r *http.Request, auth *Credentials, known bool) error {
 	in := incoming{Reader: r.Body, length: r.ContentLength}
 	x.memory.Begin()
 	in.moved = x.memory.Moved
-	in.grow = func(more int) error { return x.memory.Grow(r.Context(), more) }
+	in.grow = x.memory.Grow
 	in.long = func() error { // a body without a known key gets no memory
 		x.last(r)
 		if err := x.check(r, auth, known, false); err != nil {
@@ -138,7 +142,7 @@ func (x *Exchange) take(r *http.Request, auth *Credentials, known bool) error {
 			_ = control.SetReadDeadline(time.Unix(1, 0)) // this one came after the cut's
 		}
 	}
-	body, err := in.read()
+	body, err := in.read(r.Context())
 	if err == nil {
 		_ = control.SetReadDeadline(time.Time{}) // net/http reads on, to see the client go
 		x.body, x.Call.Body = body, *body
@@ -187,9 +191,7 @@ func (x *Exchange) unpack(r *http.Request) error {
 		return x.refuse(Serialization(x.Call.Service, "Content-Encoding "+
 			strconv.Quote(encoding)+" is not supported: send gzip, or the body as it is"))
 	}
-	plain, err := gunzip(x.Call.Body, func(more int) error {
-		return x.memory.Grow(r.Context(), more)
-	})
+	plain, err := gunzip(r.Context(), x.Call.Body, x.memory.Grow)
 	switch {
 	case errors.Is(err, errTooLarge):
 		return tooLarge(x.w, r)
@@ -219,7 +221,9 @@ var unzippers = sync.Pool{New: func() any { return new(unzipper) }}
 
 // gunzip unpacks into a buffer of a pool. An unpacked body above MaxBody is errTooLarge, however
 // short the packed one was. grow is that of incoming.
-func gunzip(packed []byte, grow func(more int) error) (*[]byte, error) {
+func gunzip(
+	ctx context.Context, packed []byte, grow func(ctx context.Context, more int) error,
+) (*[]byte, error) {
 	u := unzippers.Get().(*unzipper)
 	defer func() {
 		u.packed.Reset(nil) // the packed buffer goes back to its own pool
@@ -229,5 +233,5 @@ func gunzip(packed []byte, grow func(more int) error) (*[]byte, error) {
 	if err := u.Reset(&u.packed); err != nil {
 		return nil, fmt.Errorf("read the header: %w", err)
 	}
-	return (&incoming{Reader: u, length: -1, grow: grow}).read()
+	return (&incoming{Reader: u, length: -1, grow: grow}).read(ctx)
 }

@@ -84,7 +84,7 @@ func FuzzGunzip(f *testing.F) {
 	f.Add([]byte(zip(f, "a") + zip(f, "b")))
 	f.Add([]byte(zip(f, "a") + "\x1f\x8b\x08\x3800000000")) // cut off within a name
 	f.Fuzz(func(t *testing.T, packed []byte) {
-		body, err := gunzip(packed, nil)
+		body, err := gunzip(t.Context(), packed, nil)
 		if err == nil {
 			defer giveBack(body)
 		}
@@ -118,7 +118,7 @@ func FuzzReadBody(f *testing.F) {
 		case 3:
 			r = iotest.DataErrReader(r)
 		}
-		body, err := (&incoming{Reader: r, length: int64(length)}).read()
+		body, err := (&incoming{Reader: r, length: int64(length)}).read(t.Context())
 		switch {
 		case length > len(data):
 			if !errors.Is(err, io.ErrUnexpectedEOF) {
