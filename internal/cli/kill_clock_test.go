@@ -70,6 +70,7 @@ func TestPutWithAWrongClock(t *testing.T) {
 // TestResumeAcrossClocks kills put --resume again and again amid lost answers, and corrects its
 // clock between the runs, by hours.
 func TestResumeAcrossClocks(t *testing.T) {
+	t.Parallel() // beside TestTimeKills, which mostly waits
 	for seed := range killSeeds() {
 		t.Run(fmt.Sprintf("seed=%d", seed+1), func(t *testing.T) {
 			t.Parallel()

@@ -239,6 +239,7 @@ func TestFleetKills(t *testing.T) {
 		t.Skip("the detector makes processes too slow for it; the fleets of package consumer, in " +
 			"virtual time, show it the same code")
 	}
+	t.Parallel() // beside TestTimeKills, which mostly waits
 	for _, run := range []struct {
 		name string
 		test func(*testing.T)

@@ -39,6 +39,7 @@ func TestRelayKills(t *testing.T) {
 	if underRace {
 		t.Skip("the kill run is for the release build: it has races between processes alone")
 	}
+	t.Parallel() // beside TestTimeKills, which mostly waits
 	for _, dialect := range []outbox.Dialect{outbox.DialectPostgres, outbox.DialectSQLite} {
 		seeds := uint64(soak())
 		for seed := range seeds {

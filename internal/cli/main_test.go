@@ -36,4 +36,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs testdata/script: the command line as its users meet it.
-func TestScripts(t *testing.T) { clitest.Scripts(t) }
+func TestScripts(t *testing.T) {
+	t.Parallel() // beside TestTimeKills, which mostly waits
+	clitest.Scripts(t)
+}
