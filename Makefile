@@ -7,6 +7,8 @@ LINT := $(TOOLS)/golangci-lint-$(LINT_VERSION)
 # How often a random suite repeats its budget: 1 in CI, hundreds for a soak.
 RUNNEL_SOAK ?= 1
 FUZZTIME ?= 10s
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+RELEASE := github.com/runnel-stream/runnel/internal/cli.release=$(VERSION)
 export RUNNEL_SOAK
 
 .PHONY: help
@@ -15,7 +17,7 @@ help: ## print this help
 
 .PHONY: build
 build: ## the static binary, bin/runnel
-	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/runnel ./cmd/runnel
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w -X $(RELEASE)' -o bin/runnel ./cmd/runnel
 
 .PHONY: image
 image: build ## a container image, runnel:latest, by podman, buildah or docker

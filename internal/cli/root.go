@@ -82,7 +82,7 @@ Or step by step, with a server in the background and a file of two events:
   runnel put     --local --stream orders --key id orders.ndjson
   runnel archive --local --stream orders --to archive --once
   runnel verify  archive --source orders.ndjson --id id --key id`,
-		Version:       buildVersion(),
+		Version:       thisBuild().String(),
 		Args:          usage.NoArgs,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -114,8 +114,8 @@ Or step by step, with a server in the background and a file of two events:
 		}
 		return nil
 	}
-	root.AddCommand(demoCommand(con), serveCommand(con), proxyCommand(con), streamsCommand(con),
-		leasesCommand(con), shardsCommand(con), putCommand(con), relayCommand(con),
+	root.AddCommand(demoCommand(con), serveCommand(con), healthCommand(con), proxyCommand(con),
+		streamsCommand(con), leasesCommand(con), shardsCommand(con), putCommand(con), relayCommand(con),
 		rollupCommand(con),
 		tailCommand(con),
 		archiveCommand(con), verifyCommand(con), restoreCommand(con), tablesCommand(con),

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -11,30 +12,57 @@ import (
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
+// release is the version that `make build` gives the binary, by the linker's -X.
+var release string
+
+// build says what a binary was made from.
+type build struct {
+	Version string `json:"version"`
+	Commit  string `json:"commit,omitempty"`
+	Go      string `json:"go"`
+	OS      string `json:"os"`
+	Arch    string `json:"arch"`
+}
+
 func versionCommand(con *console.Console) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version, the commit and the Go release it was built with",
-		Example: "  runnel version",
+		Example: "  runnel version --output json",
 		Args:    usage.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			_, err := fmt.Fprintf(con.Out, "runnel %s\n", buildVersion())
+			if con.JSON() {
+				return json.NewEncoder(con.Out).Encode(thisBuild())
+			}
+			_, err := fmt.Fprintf(con.Out, "runnel %s\n", thisBuild())
 			return err
 		},
 	}
 }
 
-// buildVersion is the version, the commit where it is known, and the Go release.
-func buildVersion() string {
-	version, revision := "unknown", ""
+func thisBuild() build {
+	b := build{
+		Version: "unknown", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH,
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
+		b.Version = info.Main.Version
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
-				revision = " " + setting.Value
+				b.Commit = setting.Value
 			}
 		}
 	}
-	return fmt.Sprintf("%s%s %s %s/%s",
-		version, revision, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if release != "" {
+		b.Version = release
+	}
+	return b
+}
+
+// String is the version, the commit where it is known, and the Go release.
+func (b build) String() string {
+	commit := ""
+	if b.Commit != "" {
+		commit = " " + b.Commit
+	}
+	return fmt.Sprintf("%s%s %s %s/%s", b.Version, commit, b.Go, b.OS, b.Arch)
 }
