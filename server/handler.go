@@ -45,7 +45,7 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// A page of any origin may call if it has to sign, since it needs a key, as at AWS.
-	if s.cfg.credentials == nil {
+	if s.keys.Load() == nil {
 		if err := s.cfg.guard.CheckCall(r); err != nil {
 			s.refusePage(w, r, err)
 			return
@@ -120,7 +120,7 @@ type call struct {
 // begin reads the call. If it is not ok, the request has been answered or dropped already.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := wire.Begin(w, r, s.cfg.credentials, &c.body)
+	exchange, err := wire.Begin(w, r, s.keys.Load(), &c.body)
 	if err != nil {
 		c.body.Release()
 		s.meters.refused.Inc()

@@ -93,7 +93,7 @@ func resultOf(failure *wire.Error) string {
 func (s *Server) metricsPage(w http.ResponseWriter, r *http.Request) {
 	s.allow(w)
 	w.Header().Set("Cache-Control", "no-store")
-	if s.cfg.credentials != nil && !IsLoopback(r.RemoteAddr) {
+	if s.keys.Load() != nil && !IsLoopback(r.RemoteAddr) {
 		http.Error(w, "calls to this server must be signed, so its metrics are shown to its own "+
 			"machine alone: scrape it at localhost or 127.0.0.1", http.StatusForbidden)
 		return

@@ -24,6 +24,7 @@ type Server struct {
 	relief  relief
 	hurry   chan struct{} // closed by Close: deliberate delays end
 
+	keys   atomic.Pointer[wire.Credentials] // nil: calls need no signature
 	pauses *pause.Watch
 	clock  atomic.Pointer[serverclock.Clock] // nil before Start
 	dates  atomic.Pointer[dateLine]
@@ -71,7 +72,9 @@ func New(config Config, options ...seam.Option) (*Server, error) {
 		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}
 	s.relief.of = []*budget.Budget{s.bodies, s.answers}
-	s.cfg.credentials = cfg.credentials.At(s.now)
+	if cfg.credentials != nil {
+		s.keys.Store(cfg.credentials.At(s.now))
+	}
 	s.meters = newMeters(s)
 	return s, nil
 }
@@ -140,6 +143,21 @@ func (s *Server) leave() {
 	if s.mu.calls--; s.mu.calls == 0 && s.mu.idle != nil {
 		close(s.mu.idle)
 	}
+}
+
+// SetCredentials replaces the keys of Config.Credentials for all later calls. Calls under way go on
+// with the old ones. It returns an error, and changes nothing, if the text holds no key or is no
+// file of keys, or if the server was made without keys: then it may be open to everyone.
+func (s *Server) SetCredentials(c Credentials) error {
+	if s.keys.Load() == nil {
+		return errors.New("the server was started without keys, and takes none later")
+	}
+	keys, err := wire.ParseCredentials([]byte(c))
+	if err != nil {
+		return err
+	}
+	s.keys.Store(keys.At(s.now))
+	return nil
 }
 
 // Close refuses further calls and closes the data directory. Until ctx ends, it first waits for

@@ -44,7 +44,8 @@ certificate, which clients must trust, on standard output:
   runnel serve --tls --quiet > ca.pem     and then     AWS_CA_BUNDLE=ca.pem aws …
 
 With --auth sigv4=FILE every call must be signed with a key of the file, which is written as
-~/.aws/credentials. There are no policies: any of the keys may do anything.`,
+~/.aws/credentials. There are no policies: any of the keys may do anything. SIGHUP reads the file
+again.`,
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
@@ -137,6 +138,7 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	if f.child {
 		_, _ = fmt.Fprintf(con.Out, "%s://%s\n", scheme, listener.Addr())
 	}
+	defer f.readKeysAgain(ctx, con, srv)()
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
