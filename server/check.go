@@ -27,3 +27,14 @@ type CheckReport = fsck.Report
 func Check(ctx context.Context, dir string) (*CheckReport, error) {
 	return fsck.Check(ctx, vfs.OS{}, dir)
 }
+
+// RepairReport is the result of Repair.
+type RepairReport = fsck.RepairReport
+
+// Repair saves everything whole in a damaged data directory, makes it sound again, and lists the
+// losses in its report and in a file of the directory. Without write it changes nothing, and
+// reports what it would do. A crash leaves the directory as it was or repaired. Errors: those of
+// Check, and those of writing.
+func Repair(ctx context.Context, dir string, write bool) (*RepairReport, error) {
+	return fsck.Repair(ctx, vfs.OS{}, dir, write)
+}

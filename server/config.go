@@ -31,6 +31,11 @@ type Config struct {
 	// set, where up to four of them are memory; at least 8 KiB.
 	LogFileSize int64
 
+	// SkipDamaged lets reads go on behind records that are damaged on the disk. These are missing
+	// then, as if they had expired, and counted in the metrics. Default false: reads of them fail,
+	// with an error that says so.
+	SkipDamaged bool
+
 	// Streams are created at the start if they are missing, in the world Account and Region.
 	Streams []StreamSpec
 	Account string // 12 digits; default "000000000000"

@@ -33,7 +33,8 @@ type engine struct {
 func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine, error) {
 	log, err := wal.Open(wal.Config{
 		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
-		Inline: cfg.Memory, Logger: cfg.Logger,
+		Inline: cfg.Memory, KeepOne: cfg.Memory,
+		Logger: cfg.Logger,
 	})
 	if errors.Is(err, vfs.ErrLocked) {
 		return nil, fmt.Errorf("the data directory %s is in use by another server: stop that "+
@@ -57,6 +58,7 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	}
 	e.shards, err = shardlog.New(shardlog.Config{
 		Log: e.log, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger,
+		SkipDamaged: cfg.SkipDamaged,
 		// One clock for records and shards, which never steps back: records of a child have arrived
 		// after those of its parents.
 		Now: e.clock.Now, OpenFiles: openSegments(),

@@ -236,6 +236,9 @@ func (c *call) execute(
 		return answer, nil
 	}
 	if errors.As(err, &failure) {
+		if failure.Status >= http.StatusInternalServerError {
+			c.report(ctx, err)
+		}
 		return wire.Answer{}, failure
 	}
 	if kinesis.NotStored(err) {

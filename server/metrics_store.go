@@ -21,6 +21,9 @@ var (
 		nil, nil)
 	segmentsStalledDesc = prometheus.NewDesc("runnel_segments_stalled",
 		"1 while segments cannot be written, or if one could not be synced.", nil, nil)
+	damagedDesc = prometheus.NewDesc("runnel_damaged_records_total",
+		"Records that reads have skipped since the start, because they are damaged on the disk; "+
+			"each counts once.", nil, nil)
 	diskDesc = prometheus.NewDesc("runnel_disk_bytes",
 		"Bytes that the data take, by part: log, snapshots, or segments.", []string{"part"}, nil)
 )
@@ -46,6 +49,8 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	gauge(poisonedDesc, yes(errors.As(logErr, &poisoned)))
 	gauge(segmentsStalledDesc, yes(errors.Is(segmentsErr, shardlog.ErrStalled) ||
 		errors.Is(segmentsErr, shardlog.ErrSync)))
+	metrics <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue,
+		float64(e.shards.Damaged()))
 	use, err := e.diskUse()
 	if err != nil { // the rest is worth showing
 		s.cfg.Logger.Warn("the disk's use cannot be shown", "error", err)

@@ -332,6 +332,7 @@ func TestOwnMetrics(t *testing.T) {
 		{"runnel_log_stalled", "", 0, 0},
 		{"runnel_log_poisoned", "", 0, 0},
 		{"runnel_segments_stalled", "", 0, 0},
+		{"runnel_damaged_records_total", "", 0, 0},
 		{"runnel_disk_bytes", "part=log", 64 << 20, 256 << 20},
 		{"runnel_disk_bytes", "part=snapshots", 0, 1 << 20},
 		{"runnel_disk_bytes", "part=segments", 0, 1 << 20},

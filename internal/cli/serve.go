@@ -23,7 +23,7 @@ type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
 	limits                                         string
-	memory, tls, child                             bool
+	memory, tls, child, skipDamaged                bool
 	streams, allowOrigins                          []string
 	streamDelay                                    time.Duration
 }
@@ -64,6 +64,9 @@ again.`,
 	flags.StringVar(&f.sync, "sync", "always",
 		"always: synced before the answer; interval=10ms: synced at this interval, and a power "+
 			"cut may lose the records of one interval")
+	flags.BoolVar(&f.skipDamaged, "skip-damaged", false,
+		"let readers go on behind records that are damaged on the disk; without it, reads of them "+
+			"fail (see runnel fsck --repair)")
 	flags.StringVar(&f.auth, "auth", "none",
 		"none: every client may do anything; an address beyond loopback needs the flag "+
 			"explicitly. sigv4=FILE: every client with a key of the file may")

@@ -22,7 +22,7 @@ import (
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	cfg := server.Config{
 		Memory: f.memory, Dir: f.data, Limits: f.limits, Faults: f.chaos,
-		AllowOrigins: f.allowOrigins,
+		AllowOrigins: f.allowOrigins, SkipDamaged: f.skipDamaged,
 	}
 	if f.memory && f.data != "" {
 		return cfg, exit.Usage("--memory and --data exclude each other")

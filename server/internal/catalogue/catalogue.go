@@ -180,6 +180,27 @@ func (c *Catalogue) Replay(_ wal.LSN, payload []byte) error {
 	return err
 }
 
+// Salvage is Replay for a repair: it also takes a change whose predecessors are lost. It returns
+// the number of the lost changes before this one. If the change does not fit the state without
+// them, it returns an error and leaves the change out.
+func (c *Catalogue) Salvage(payload []byte) (lost uint64, err error) {
+	var ch Change
+	if err := json.Unmarshal(payload, &ch); err != nil {
+		return 0, fmt.Errorf("read a change of the catalogue: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.Seq <= c.state.Seq {
+		return 0, nil // the snapshot holds it
+	}
+	lost = ch.Seq - c.state.Seq - 1
+	c.state.Seq = ch.Seq - 1
+	later, err := c.apply(&ch)
+	c.state.Seq = ch.Seq
+	later.run()
+	return lost, err
+}
+
 // Restore is part of wal.Machine. The shards' records are restored by their own machine.
 func (c *Catalogue) Restore(data []byte) error {
 	var snap snapshot

@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	lostStart = "a server does not start with it: restore the directory from a copy, or look " +
-		"for a failing disk"
+	lostStart = "a server does not start with it: restore the directory from a copy, or try " +
+		"runnel fsck --repair, and look for a failing disk"
+	lostNothing   = "nothing: a start uses the other snapshot and the log; look for a failing disk"
 	lostCatalogue = "a server would not know of them: restore the directory from a copy"
 )
 
@@ -101,12 +102,19 @@ func (c *checker) setLog(found *wal.Inspection) {
 		r.Log.Torn = &Torn{File: t.File, Offset: t.Offset, Bytes: t.Size}
 	}
 	for _, d := range found.Damage {
-		what := d.Reason
-		if d.LSN > 0 {
-			what = fmt.Sprintf("%s (log position %d)", d.Reason, d.LSN)
-		}
-		c.damage(Damage{File: d.File, Offset: d.Offset, What: what, Lost: lostStart})
+		c.damage(damageOf(d, lostStart))
 	}
+	for _, d := range found.Spare {
+		c.damage(damageOf(d, lostNothing))
+	}
+}
+
+func damageOf(d *wal.CorruptError, lost string) Damage {
+	what := d.Reason
+	if d.LSN > 0 {
+		what = fmt.Sprintf("%s (log position %d)", d.Reason, d.LSN)
+	}
+	return Damage{File: d.File, Offset: d.Offset, What: what, Lost: lost}
 }
 
 // segments reads all segments, and reports damage as sentences.
@@ -154,6 +162,11 @@ func (c *checker) others() error {
 	}
 	for _, file := range append(c.report.Leftover, c.report.Snapshot.File) {
 		known[path.Base(file)] = true
+	}
+	for _, name := range names {
+		if wal.IsSnapshot(name) || isLossList(name) {
+			known[name] = true
+		}
 	}
 	for _, name := range names {
 		if !known[name] {

@@ -238,3 +238,7 @@ func tree(t testing.TB, fsys vfs.FS, dir string) map[string]string {
 	}
 	return files
 }
+
+func jsonFile(t testing.TB, fsys vfs.FS, name string, into any) error {
+	return json.Unmarshal(read(t, fsys, name), into)
+}

@@ -92,13 +92,13 @@ func TestFindings(t *testing.T) {
 		}},
 		"files of others": {func(t *testing.T, disk *vfs.Mem) {
 			write(t, disk, "data/notes.txt", []byte("mine"))
-			write(t, disk, "data/snapshot-00000000000000000001", nil)
+			write(t, disk, "data/snapshot-00000000000000000001.tmp", nil)
 			write(t, disk, "data/shards/2/00000000000000000900.seg", []byte("unfinished"))
 			if err := disk.MkdirAll("data/shards/77"); err != nil {
 				t.Fatal(err)
 			}
 		}, []string{
-			"3 files or folders without use", "data/snapshot-00000000000000000001",
+			"3 files or folders without use", "data/snapshot-00000000000000000001.tmp",
 			"data/shards/77", "000900.seg", "1 file or folder not of the server",
 			"data/notes.txt", "sound",
 		}},
@@ -150,7 +150,7 @@ func TestWhatIsNoDataDirectory(t *testing.T) {
 	if _, err := fsck.Check(t.Context(), disk, "data"); !errors.Is(err, wal.ErrNoLog) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	write(t, disk, "data/FORMAT", []byte("5\n"))
+	write(t, disk, "data/FORMAT", []byte("6\n"))
 	_, err := fsck.Check(t.Context(), disk, "data")
 	if !errors.Is(err, wal.ErrNewerFormat) || !strings.Contains(err.Error(), "newer runnel") {
 		t.Errorf("a newer format: %v", err)

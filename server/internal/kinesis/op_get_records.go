@@ -142,16 +142,15 @@ func (s *Service) read(
 			return nil, err
 		}
 	}
-	records, err := log.ReadLent(ctx, &r.lent, from, in.limit(), most)
+	records, next, err := log.ReadLent(ctx, &r.lent, from, in.limit(), most)
 	if err != nil {
-		return nil, fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err)
+		return nil, damaged(fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err), st, sh)
 	}
-	r.records = records
+	r.records, r.next = records, max(next, r.next)
 	s.limits.countRead(st, r, now)
 	st.Traffic().Out(len(records), payloadSize(records))
 	if n := len(records); n > 0 {
 		last := records[n-1]
-		r.next = last.Index + 1
 		// The read may have found part of the records that came after the bounds were taken.
 		if _, newest := log.Bounds(); r.next < newest {
 			r.behind = max(1, now-last.Arrival)

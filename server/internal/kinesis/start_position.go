@@ -78,7 +78,8 @@ func (p position) resolve(
 		}
 		index, err := records.IndexAt(ctx, at)
 		if err != nil {
-			return 0, fmt.Errorf("%s on stream %s, %s: %w", p.operation, st.Name, sh.ID(), err)
+			err = fmt.Errorf("%s on stream %s, %s: %w", p.operation, st.Name, sh.ID(), err)
+			return 0, damaged(err, st, sh)
 		}
 		return index, nil
 	}

@@ -72,23 +72,24 @@ func (u *subscription) recordsEvent(
 		return u.give(e.payload), nil
 	}
 	count := int(min(maxEventRecords, tip-u.next))
-	records, err := u.records.Read(ctx, u.next, count, maxEventBytes)
+	records, next, err := u.records.ReadLent(ctx, nil, u.next, count, maxEventBytes)
 	if errors.Is(err, shardlog.ErrDeleted) {
 		err = shardMissing(u.key.stream.World, u.key.stream.Name, u.shard.ID())
 	}
 	if err != nil {
-		return u.failed(fmt.Errorf("subscription to stream %s, %s: %w", u.key.stream.Name,
-			u.shard.ID(), err))
+		err = fmt.Errorf("subscription to stream %s, %s: %w", u.key.stream.Name, u.shard.ID(), err)
+		return u.failed(damaged(err, u.stream, u.shard))
+	}
+	for n := len(records); n > 0 && records[n-1].Index >= tip; n-- { // lost ones lie before them
+		records = records[:n-1]
 	}
 	bytes := payloadSize(records)
 	u.stream.Traffic().Out(len(records), bytes)
 	u.pace(bytes)
 	from, behind := u.next, int64(0)
-	if n := len(records); n > 0 {
-		u.next = records[n-1].Index + 1
-		if u.next < tip {
-			behind = max(1, u.streams.clock.read()-records[n-1].Arrival)
-		}
+	u.next = min(next, tip)
+	if n := len(records); n > 0 && u.next < tip {
+		behind = max(1, u.streams.clock.read()-records[n-1].Arrival)
 	}
 	whole := behind == 0
 	if pending {

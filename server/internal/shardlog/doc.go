@@ -38,6 +38,13 @@
 // without the data. The store then stays failed, so that no later checkpoint can recycle the log,
 // and the next start writes the segment again from the log.
 //
+// # Damage
+//
+// A damaged record frame is an error of the reads that meet it (*CorruptError), or, with
+// Config.SkipDamaged, a place that they pass (damage.go). [Repairer] collects everything whole in
+// a damaged directory. Records that it cannot find stay missing: they keep their indexes, lie
+// between two segments, and reads pass them.
+//
 // # Files
 //
 //	shards/<id>/<index of the first record, 20 digits>.seg

@@ -48,6 +48,7 @@ type setup struct {
 	maxReplay   int
 	delay       time.Duration
 	now         func() time.Time
+	skipDamaged bool
 	interval    time.Duration // between syncs; 0: before every acknowledgement
 }
 
@@ -76,7 +77,7 @@ func (c setup) open(ctx context.Context) (*engine, error) {
 	store, err := New(Config{
 		Log: log, FS: c.fs, Dir: "data", SegmentSize: or(c.segmentSize, 4<<10),
 		OpenFiles: c.openFiles, IndexEntries: c.places, DrainDelay: c.delay,
-		MaxReplay: c.maxReplay, Now: now, Logger: logger,
+		MaxReplay: c.maxReplay, SkipDamaged: c.skipDamaged, Now: now, Logger: logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, log.Close(ctx))

@@ -46,8 +46,11 @@ func (s *Store) search(ctx context.Context, e extent, file *handle, from place, 
 	scan := e.scanner(file, from, e.size-from.offset)
 	scan.reuse = true
 	for {
-		at := place{index: scan.next, offset: scan.off}
 		f, err := scan.scan()
+		at := place{index: scan.next, offset: scan.off}
+		if err == nil { // after damage the frame may lie further on than the scanner did
+			at = place{index: f.index, offset: scan.off - int64(f.size)}
+		}
 		if err == nil && at.offset-last >= sparseStep && ctx.Err() != nil {
 			err = ctx.Err()
 		}

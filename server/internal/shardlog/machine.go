@@ -68,7 +68,7 @@ func (sh *Shard) restore(image shardImage) error {
 	}
 	last := segs[len(segs)-1]
 	whole, err := sh.store.cut(last)
-	if whole {
+	if whole && last.end == image.next { // else the records after it were lost
 		sh.active = last
 	}
 	return err

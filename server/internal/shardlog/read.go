@@ -19,26 +19,29 @@ import (
 // itself is damaged or missing, or the file system's.
 func (sh *Shard) Read(ctx context.Context, from uint64, maxRecords, maxBytes int,
 ) ([]Record, error) {
-	return sh.ReadLent(ctx, nil, from, maxRecords, maxBytes)
+	records, _, err := sh.ReadLent(ctx, nil, from, maxRecords, maxBytes)
+	return records, err
 }
 
-// ReadLent is Read with lent memory: the records' data is valid until that memory is released.
+// ReadLent is Read with lent memory: the records' data is valid until that memory is released. It
+// also returns the index from which the next read goes on. That index is beyond the last record,
+// or beyond from without any, if lost records follow.
 func (sh *Shard) ReadLent(
 	ctx context.Context, lent *Chunks, from uint64, maxRecords, maxBytes int,
-) ([]Record, error) {
+) (records []Record, next uint64, err error) {
 	got := collector{
 		lent: lent, maxRecords: maxRecords, maxBytes: maxBytes, skips: sh.skipping(),
 	}
 	for !got.full() {
 		more, err := sh.readPiece(ctx, max(from, got.next), &got)
 		if err != nil && len(got.records) == 0 {
-			return nil, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
+			return nil, from, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
 		}
 		if err != nil || !more { // the records so far are good: the next call meets the error
 			break
 		}
 	}
-	return got.finish(), nil //nolint:nilerr // see above
+	return got.finish(), max(from, got.next), nil //nolint:nilerr // see above
 }
 
 // readPiece adds the records of one segment, or of the tail, to got. more is false if no further
@@ -53,7 +56,10 @@ func (sh *Shard) readPiece(ctx context.Context, from uint64, got *collector,
 	case err != nil:
 		return false, err
 	case len(got.records) > 0 && from != got.next:
-		return false, nil // trimmed during the read: do not leave a hole
+		return false, nil // trimmed during the read, or lost: the next read goes on behind it
+	}
+	got.next = from
+	switch {
 	case tail != nil:
 		for _, b := range tail {
 			if !got.addBatch(b.after(from)) {
@@ -69,13 +75,16 @@ func (sh *Shard) readPiece(ctx context.Context, from uint64, got *collector,
 		if oldest, _ := sh.Bounds(); oldest > from {
 			return true, nil // trimmed meanwhile: try again, from the oldest
 		}
-		err = e.missing(err)
+		if err = e.missing(err); sh.store.passes(err, e, place{index: from}) {
+			got.next, err = e.end, nil
+		}
 	}
 	return err == nil, err
 }
 
-// view locates the record at from, or the oldest if that one was trimmed. The record is in a
-// segment, in the tail (then view returns as many batches as got can take), or not visible yet.
+// view locates the record at from, or the first one after it if that one was trimmed or lost. The
+// record is in a segment, in the tail (then view returns as many batches as got can take), or not
+// visible yet.
 func (sh *Shard) view(from uint64, got *collector) (extent, []*batch, uint64, error) {
 	sh.pub.Lock()
 	defer sh.pub.Unlock()
@@ -86,17 +95,14 @@ func (sh *Shard) view(from uint64, got *collector) (extent, []*batch, uint64, er
 		return extent{}, nil, from, ErrClosed
 	}
 	from = max(from, sh.pub.oldest)
+	if from < sh.pub.drained {
+		if e, ok := sh.extentAtLocked(from); ok {
+			return e, nil, max(from, e.first), nil
+		}
+		from = sh.pub.drained // the last ones before it were lost
+	}
 	if from >= sh.pub.next {
 		return extent{}, nil, from, nil
-	}
-	if from < sh.pub.drained {
-		e, ok := sh.extentAtLocked(from)
-		if !ok {
-			return extent{}, nil, from, &CorruptError{
-				File: sh.folder, Index: from, Next: sh.pub.drained, Reason: "no segment has it",
-			}
-		}
-		return e, nil, from, nil
 	}
 	tail := sh.pub.tail
 	first := sort.Search(len(tail), func(i int) bool { return tail[i].end() > from })
@@ -109,11 +115,12 @@ func (sh *Shard) view(from uint64, got *collector) (extent, []*batch, uint64, er
 	return extent{}, slices.Clone(tail[first:last]), from, nil
 }
 
-// extentAtLocked returns the segment with the record at index.
+// extentAtLocked returns the segment with the record at index, or with the first one after it if
+// that one was lost.
 func (sh *Shard) extentAtLocked(index uint64) (e extent, ok bool) {
 	segs := sh.pub.segments
 	n := sort.Search(len(segs), func(i int) bool { return segs[i].end > index })
-	if n == len(segs) || segs[n].first > index {
+	if n == len(segs) {
 		return extent{}, false
 	}
 	return segs[n].extentLocked(), true
@@ -135,16 +142,17 @@ func (s *Store) readSegment(ctx context.Context, e extent, index uint64, got *co
 	scan := e.scanner(file, at, (int64(expect)+int64(index-at.index)+1)*mean)
 	scan.lent = got.lent
 	for !got.full() {
-		before := place{index: scan.next, offset: scan.off}
 		f, err := scan.scan()
 		if errors.Is(err, io.EOF) {
+			got.next = max(got.next, e.end)
 			break
 		}
 		if err != nil {
 			return err
 		}
 		if f.index >= index && !got.add(f) {
-			s.sparse.remember(e.segment, before)
+			s.sparse.remember(e.segment,
+				place{index: f.index, offset: scan.off - int64(f.size)})
 			return nil
 		}
 	}
@@ -169,7 +177,7 @@ type collector struct {
 	maxRecords int
 	maxBytes   int
 	bytes      int
-	next       uint64 // the index after the last record; 0 before the first
+	next       uint64 // where to read on: after the last record, and the lost ones behind it
 	stopped    bool
 	records    []Record
 	// keys holds the partition keys one after another; they become one string.

@@ -24,6 +24,9 @@ type scanner struct {
 	want  int64   // about the number of bytes that the caller will take in all
 	reuse bool    // overwrite the buffer: earlier frames become invalid
 	lent  *Chunks // lends the buffers, without reuse; may be nil
+	// behind returns the place of the first whole frame behind a damaged one; nil: damage is an
+	// error.
+	behind func(at place, corrupt *CorruptError) (place, error)
 
 	buf  []byte // read but not yet returned: the bytes at off
 	room []byte // the whole buffer, for reuse
@@ -35,6 +38,22 @@ type scanner struct {
 // reading. After an error the scanner has not moved. Unless reuse is set, a frame's slices stay
 // valid.
 func (s *scanner) scan() (frame, error) {
+	for {
+		f, err := s.frame()
+		var corrupt *CorruptError
+		if s.behind == nil || !errors.As(err, &corrupt) {
+			return f, err
+		}
+		to, err := s.behind(place{index: s.next, offset: s.off}, corrupt)
+		if err != nil {
+			return frame{}, err
+		}
+		s.off, s.next, s.buf, s.short = to.offset, to.index, nil, false
+	}
+}
+
+// frame is scan without going on behind damage.
+func (s *scanner) frame() (frame, error) {
 	if s.off == s.limit && s.next == s.end {
 		return frame{}, io.EOF
 	}

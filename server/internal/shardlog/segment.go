@@ -52,8 +52,14 @@ func (seg *segment) path() string { return path.Join(seg.shard.folder, segmentNa
 
 // scanner returns a scanner of the extent's frames from a place in it on.
 func (e extent) scanner(file vfs.File, from place, want int64) *scanner {
-	return &scanner{
+	s := &scanner{
 		file: file, name: e.path(), seed: e.shard.seed,
 		off: from.offset, next: from.index, limit: e.size, end: e.end, want: want,
 	}
+	if e.shard.store.cfg.SkipDamaged {
+		s.behind = func(at place, corrupt *CorruptError) (place, error) {
+			return e.shard.store.behind(e, file, at, corrupt)
+		}
+	}
+	return s
 }

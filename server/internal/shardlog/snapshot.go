@@ -4,17 +4,20 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // snapshotVersion is the first byte of a snapshot. It versions the snapshot, the log frames and
 // the segments together: a change to any of them takes the next number.
 const (
-	snapshotVersion = 2
-	snapshotPlain   = 1 // without skips; written as long as there are none
+	snapshotVersion = 3
+	snapshotSkips   = 2 // without lost records
+	snapshotPlain   = 1 // without skips either; the lowest version that fits is written
 )
 
 // shardImage is a shard's part of a snapshot. Its segments hold the records up to next, durably;
-// those in [oldest, next) are not trimmed.
+// those in [oldest, next) are not trimmed. Records between two segments, or between the last one
+// and next, were lost: a repair found their frames damaged.
 type shardImage struct {
 	id       ID
 	oldest   uint64
@@ -38,13 +41,25 @@ type segmentImage struct {
 // the end of the segment before and its first record (0 except for the first segment), its count
 // of records, its size, its first arrival, and its last arrival minus the first. Version 2 adds
 // the latest skip's amount after the version, and for each shard, after the segments, the count
-// of its skips with first and amount of each.
+// of its skips with first and amount of each. Version 3 has the same fields, allows records to be
+// missing between segments, and need not have skips.
 
 func encodeSnapshot(shards []shardImage, skipped uint64) []byte {
+	version := byte(snapshotPlain)
+	switch lossy := func(sh shardImage) bool { return sh.lost() > 0 }; {
+	case slices.ContainsFunc(shards, lossy):
+		version = snapshotVersion
+	case skipped > 0:
+		version = snapshotSkips
+	}
+	return encodeVersion(version, shards, skipped)
+}
+
+func encodeVersion(version byte, shards []shardImage, skipped uint64) []byte {
 	put := binary.AppendUvarint
-	dst := []byte{snapshotPlain}
-	if skipped > 0 {
-		dst = put([]byte{snapshotVersion}, skipped)
+	dst := []byte{version}
+	if version != snapshotPlain {
+		dst = put(dst, skipped)
 	}
 	dst = put(dst, uint64(len(shards)))
 	for _, sh := range shards {
@@ -67,7 +82,7 @@ func encodeSnapshot(shards []shardImage, skipped uint64) []byte {
 			dst = put(dst, uint64(seg.lastArrival-seg.firstArrival))
 			end = seg.end
 		}
-		if skipped > 0 {
+		if version != snapshotPlain {
 			dst = put(dst, uint64(len(sh.skips)))
 			for _, each := range sh.skips {
 				dst = put(put(dst, each.first), each.by)
@@ -79,15 +94,16 @@ func encodeSnapshot(shards []shardImage, skipped uint64) []byte {
 
 // decodeSnapshot decodes and checks a snapshot. Errors wrap ErrFormat.
 func decodeSnapshot(data []byte) (shards []shardImage, skipped uint64, err error) {
-	if len(data) == 0 || data[0] != snapshotVersion && data[0] != snapshotPlain {
+	if len(data) == 0 || data[0] < snapshotPlain || data[0] > snapshotVersion {
 		return nil, 0, fmt.Errorf("%w: the snapshot's version is not up to %d", ErrFormat,
 			snapshotVersion)
 	}
 	in := uvarints{rest: data[1:]}
 	if data[0] != snapshotPlain {
 		skipped = in.next()
-		in.bad = in.bad || skipped == 0
+		in.bad = in.bad || skipped == 0 && data[0] == snapshotSkips
 	}
+	mayLack := data[0] == snapshotVersion
 	count := in.count()
 	for range count {
 		sh := shardImage{
@@ -101,19 +117,16 @@ func decodeSnapshot(data []byte) (shards []shardImage, skipped uint64, err error
 			seg.size = in.int64()
 			seg.firstArrival = in.int64()
 			seg.lastArrival = seg.firstArrival + in.int64()
-			if len(sh.segments) > 0 && seg.first != end {
-				in.bad = true
-			}
 			in.bad = in.bad || seg.broken()
 			sh.segments = append(sh.segments, seg)
 			end = seg.end
 		}
-		if skipped > 0 {
+		if data[0] != snapshotPlain {
 			for range in.count() {
 				sh.skips = append(sh.skips, skip{in.next(), in.next()})
 			}
 		}
-		if in.bad || sh.broken() {
+		if in.bad || sh.broken() || !mayLack && sh.lost() > 0 {
 			return nil, 0, fmt.Errorf("%w: the snapshot is broken at shard %d", ErrFormat, sh.id)
 		}
 		shards = append(shards, sh)
@@ -125,16 +138,31 @@ func decodeSnapshot(data []byte) (shards []shardImage, skipped uint64, err error
 	return shards, skipped, nil
 }
 
-// broken reports whether the segments do not match [oldest, next) exactly.
+// broken reports whether the segments lie outside [oldest, next) or overlap.
 func (sh shardImage) broken() bool {
 	if sh.oldest == 0 || sh.oldest > sh.next || sh.skips.broken(sh.next) {
 		return true
 	}
-	if len(sh.segments) == 0 {
-		return sh.oldest != sh.next
+	end := uint64(0)
+	for _, seg := range sh.segments {
+		if seg.first < end {
+			return true
+		}
+		end = seg.end
 	}
-	first, last := sh.segments[0], sh.segments[len(sh.segments)-1]
-	return sh.oldest < first.first || last.end != sh.next
+	return end > sh.next
+}
+
+// lost returns the number of records in [oldest, next) that no segment holds.
+func (sh shardImage) lost() (lost uint64) {
+	end := sh.oldest
+	for _, seg := range sh.segments {
+		if seg.first > end {
+			lost += seg.first - end
+		}
+		end = max(end, seg.end)
+	}
+	return lost + sh.next - min(end, sh.next)
 }
 
 func (seg segmentImage) broken() bool {

@@ -36,6 +36,21 @@ func TestSnapshot(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, skipping) || skipped != 7<<32 {
 		t.Errorf("with skips: got %+v, %d, %v", got, skipped, err)
 	}
+	lacking := []shardImage{{id: 3, oldest: 5, next: 9}, {
+		id: 4, oldest: 1, next: 30, arrival: 3, segments: []segmentImage{
+			{3, 9, 500, 1, 2}, {10, 20, 500, 2, 2},
+		},
+	}}
+	for _, skip := range []uint64{0, 7 << 32} {
+		data := encodeSnapshot(lacking, skip)
+		got, skipped, err := decodeSnapshot(data)
+		if err != nil || !reflect.DeepEqual(got, lacking) || skipped != skip || data[0] != 3 {
+			t.Errorf("with lost records: got %+v, %d, %v", got, skipped, err)
+		}
+	}
+	if lost := lacking[0].lost() + lacking[1].lost(); lost != 4+2+1+10 {
+		t.Errorf("%d records count as lost", lost)
+	}
 	if encodeSnapshot(testImages, 0)[0] != 1 {
 		t.Error("a snapshot without skips is not of version 1, which older programs read")
 	}
@@ -52,21 +67,27 @@ func TestSnapshotRefused(t *testing.T) {
 		return shardImage{id: 1, oldest: 1, next: 20, segments: segments}
 	}
 	for name, bad := range map[string][]byte{
-		"another version":    append([]byte{3}, good[1:]...),
+		"another version":    append([]byte{4}, good[1:]...),
 		"something after":    append(bytes.Clone(good), 0),
 		"oldest 0":           encodeSnapshot([]shardImage{{id: 1, next: 1}}, 0),
 		"oldest > next":      encodeSnapshot([]shardImage{{id: 1, oldest: 3, next: 2}}, 0),
-		"nothing for 1 to 2": encodeSnapshot([]shardImage{{id: 1, oldest: 1, next: 2}}, 0),
-		"nothing for 1 to 4": encodeSnapshot([]shardImage{segs(segmentImage{5, 20, 900, 1, 2})}, 0),
+		"nothing for 1 to 2": encodeVersion(1, []shardImage{{id: 1, oldest: 1, next: 2}}, 0),
+		"nothing for 1 to 4": encodeVersion(2, []shardImage{segs(segmentImage{5, 20, 900, 1, 2})}, 1),
 		"an empty segment": encodeSnapshot([]shardImage{
 			segs(segmentImage{20, 20, 500, 1, 2}),
 		}, 0),
 		"too few bytes": encodeSnapshot([]shardImage{segs(segmentImage{1, 20, 50, 1, 2})}, 0),
-		"a hole": encodeSnapshot([]shardImage{
+		"a hole": encodeVersion(1, []shardImage{
 			segs(segmentImage{1, 9, 500, 1, 2}, segmentImage{10, 20, 500, 2, 2}),
 		}, 0),
-		"an end before next": encodeSnapshot([]shardImage{
+		"an end before next": encodeVersion(1, []shardImage{
 			segs(segmentImage{1, 19, 900, 1, 2}),
+		}, 0),
+		"segments that overlap": encodeVersion(3, []shardImage{
+			segs(segmentImage{1, 9, 500, 1, 2}, segmentImage{8, 20, 500, 2, 2}),
+		}, 0),
+		"segments beyond next": encodeVersion(3, []shardImage{
+			segs(segmentImage{2, 21, 900, 1, 2}),
 		}, 0),
 		"a skip from nothing": encodeSnapshot([]shardImage{
 			{id: 1, oldest: 2, next: 2, skips: skips{{0, 1}}},
@@ -87,6 +108,7 @@ func TestSnapshotRefused(t *testing.T) {
 func FuzzSnapshot(f *testing.F) {
 	f.Add(encodeSnapshot(nil, 0))
 	f.Add(encodeSnapshot(testImages, 0))
+	f.Add(encodeSnapshot([]shardImage{{id: 1, oldest: 2, next: 7}}, 0))
 	f.Add(encodeSnapshot([]shardImage{{id: 1, oldest: 2, next: 2, skips: skips{{2, 9}}}}, 9))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		got, skipped, err := decodeSnapshot(data)

@@ -64,6 +64,10 @@ type Config struct {
 	DrainDelay time.Duration
 	RetryDelay time.Duration
 
+	// SkipDamaged lets reads go on behind damaged records instead of failing. Each damaged record
+	// counts once in Store.Damaged, and the log has a warning for each place. Default false.
+	SkipDamaged bool
+
 	Now    func() time.Time // the server's clock, which stamps arrivals; required
 	Logger *slog.Logger     // gets files that cannot be removed; default slog.Default()
 }
@@ -134,6 +138,7 @@ type Store struct {
 	files   *files
 	dirty   *dirtySet
 	sparse  *sparseCache
+	damage  damage // that reads have skipped
 	drain   *drainer
 	bytes   atomic.Int64
 	fatal   atomic.Pointer[error] // a failed sync; never cleared

@@ -14,9 +14,9 @@ const (
 	lastRetry  = time.Minute
 )
 
-// Checkpoint writes a snapshot of every machine and recycles the files before it. The log runs it
-// by itself after every Config.FileSize bytes, and at Close. A failed checkpoint changes nothing;
-// the log continues while the disk has room for its files.
+// Checkpoint writes a snapshot of every machine and recycles the files before the previous one. The
+// log runs it by itself after every Config.FileSize bytes, and at Close. A failed checkpoint
+// changes nothing; the log continues while the disk has room for its files.
 func (l *Log) Checkpoint(ctx context.Context) error {
 	l.mu.Lock()
 	state := l.mu.state
@@ -63,8 +63,8 @@ func (l *Log) snap(ctx context.Context) error {
 		}
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	l.recycle(at)
-	if err := l.folder.removeSnapshots(at); err != nil {
+	keep := l.recycle(at)
+	if err := l.folder.removeSnapshots(at, keep); err != nil {
 		l.logger.Warn("could not remove old snapshots; the next checkpoint does", "error", err)
 	}
 	return nil
@@ -87,13 +87,18 @@ func (l *Log) freeze() (LSN, map[Kind]func(context.Context) ([]byte, error), err
 	return at, finish, nil
 }
 
-// recycle releases the files that end at or below at, the place of a durable snapshot.
-func (l *Log) recycle(at LSN) {
+// recycle releases the files that the two newest snapshots do not need, once the one at at is
+// durable. It returns the place of the one before: a start uses that one if the newest is damaged.
+func (l *Log) recycle(at LSN) (keep LSN) {
 	l.mu.Lock()
+	keep = l.mu.snapshot
+	if l.cfg.KeepOne {
+		keep = at
+	}
 	l.mu.snapshot, l.mu.asked = at, max(at, l.mu.asked)
 	n := 0
 	var surplus []uint64
-	for ; n+1 < len(l.mu.segments) && l.mu.segments[n+1].start <= at; n++ {
+	for ; n+1 < len(l.mu.segments) && l.mu.segments[n+1].start <= keep; n++ {
 		s := l.mu.segments[n]
 		if len(l.mu.spares) < keepSpares && s.size == l.cfg.FileSize {
 			l.mu.spares = append(l.mu.spares, s.generation)
@@ -109,6 +114,7 @@ func (l *Log) recycle(at LSN) {
 		}
 	}
 	nudge(l.recycled)
+	return keep
 }
 
 // checkpoints is the checkpointer's goroutine. It makes a checkpoint when enough was logged, and

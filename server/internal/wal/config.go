@@ -35,8 +35,15 @@ type Config struct {
 	// not block on writes, such as one in memory: there, waking a committer costs more than the
 	// commit itself. Default false.
 	Inline bool
+	// KeepOne keeps the newest snapshot alone, and the log behind it. It is for an FS in memory,
+	// which does not rot. Default false: the snapshot before it is kept too, with the log from
+	// there on, so that a start does without a damaged one.
+	KeepOne bool
 	// ReadOnly opens the log for Inspect alone. The log then writes no file, not even LOCK.
 	ReadOnly bool
+	// Salvage opens the log for Inspect and then Rebase: it needs no FORMAT, and Inspect offers
+	// damaged frames to machines that implement Salvager. It implies ReadOnly until Rebase.
+	Salvage bool
 	// Logger gets the failures of background work, which the log retries: checkpoints and new
 	// files. Default slog.Default().
 	Logger *slog.Logger
@@ -63,7 +70,9 @@ func (c Config) withDefaults() Config {
 	case c.MarkDelay < 0:
 		c.MarkDelay = never
 	}
-	if c.ReadOnly && c.FS != nil {
+	if c.Salvage {
+		c.ReadOnly = true
+	} else if c.ReadOnly && c.FS != nil {
 		c.FS = vfs.ReadOnly(c.FS)
 	}
 	if c.Logger == nil {

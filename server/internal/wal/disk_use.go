@@ -8,11 +8,11 @@ import (
 
 // DiskUse is the space that a log occupies, in bytes.
 type DiskUse struct {
-	// Log is the size of the log's files. It is bounded: the files since the newest snapshot (a
-	// new snapshot follows every Config.FileSize bytes), the file prepared in advance, and two
-	// spares.
+	// Log is the size of the log's files. It is bounded: the files since the older one of the two
+	// kept snapshots (a snapshot follows every Config.FileSize bytes), the file prepared in
+	// advance, and two spares.
 	Log int64
-	// Snapshots is the size of the newest snapshot, and briefly that of a second one.
+	// Snapshots is the size of the two newest snapshots, and briefly that of a third one.
 	Snapshots int64
 }
 

@@ -20,7 +20,7 @@
 //
 //	LOCK            held while the log is open
 //	FORMAT          the version of the directory
-//	snapshot-L      every machine's state at LSN L
+//	snapshot-L      every machine's state at LSN L; the two newest are kept
 //	wal/G.wal       frames; G is the file's generation
 //
 // An LSN counts the bytes of frames, and no others, over all files. A file's first block holds
@@ -61,8 +61,18 @@
 //
 // A checkpoint freezes all machines at one instant (Sequence waits briefly), waits until the log
 // is durable up to that instant, collects the snapshots, which may take long, and makes them
-// durable; only then does the log reuse the files before it. Commits continue meanwhile. Close
-// makes a checkpoint, so the next start replays no frame.
+// durable. Commits continue meanwhile. Close makes a checkpoint, so the next start replays no
+// frame.
+//
+// The log keeps the snapshot before the newest one, and the files from there on; it reuses those
+// before. A start that finds the newest snapshot damaged restores the older one and replays more.
+// Before the first snapshot lies the empty state, so the log's beginning is kept as long.
+//
+// # Damage
+//
+// A start stops at damage. Inspect goes on behind it and lists it. For a repair (Config.Salvage)
+// Inspect also mends what both checksums of a frame prove, and offers the rest to machines that
+// implement Salvager. Rebase then makes the state of the machines the beginning of a new log.
 //
 // # Failures
 //

@@ -262,7 +262,7 @@ func TestTheDirectoryIsLocked(t *testing.T) {
 func TestFormat(t *testing.T) {
 	for text, want := range map[string]string{
 		"1\n": "", "1": "", "2\n": "", "3\n": "",
-		"5\n": "newer runnel", "99": "newer runnel",
+		"6\n": "newer runnel", "99": "newer runnel",
 		"": "number", "0\n": "number", "one": "number", "-1": "number", "1\n1": "number",
 	} {
 		fs := vfs.NewMem()

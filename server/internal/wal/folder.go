@@ -19,6 +19,7 @@ type folder struct {
 	dir      string
 	fileSize int64 // of a log file: Config.FileSize
 	readOnly bool
+	salvage  bool
 	format   int // the directory's version
 	lock     io.Closer
 }
@@ -63,6 +64,9 @@ func (d *folder) look() error {
 		if err == nil || errors.Is(err, fs.ErrNotExist) {
 			err = ErrNoLog
 		}
+	}
+	if d.salvage && errors.Is(err, ErrFormat) && !errors.Is(err, ErrNewerFormat) {
+		d.format, err = formatNew, nil // the file is damaged or gone: Rebase writes it
 	}
 	if err != nil {
 		return errors.Join(err, lock.Close())

@@ -19,6 +19,7 @@ import (
 //	   least one log file was begun
 //	4  a log file's first block says when its frames are acknowledged, and a note whether the
 //	   log ended in order; frames and snapshots of records know numbers that were skipped
+//	5  snapshots of records know records that a repair found lost
 //
 // A successful start raises the number at its end, before the first write in a form that the
 // older version does not know. Files of the older version stay as they are until they are
@@ -30,7 +31,7 @@ import (
 const (
 	formatNew     = 0 // a directory without FORMAT
 	formatNotes   = 3
-	formatVersion = 4
+	formatVersion = 5
 	formatName    = "FORMAT"
 	maxFormatSize = 64
 )

@@ -5,10 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
-	"strings"
-
-	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
 // Inspection is the result of Inspect for a log's directory.
@@ -23,6 +19,20 @@ type Inspection struct {
 	Lossy    bool         // as Log.Life would return it
 	Leftover []string     // files of the log without use: the next start removes them
 	Damage   []*CorruptError
+	// Spare is damage that a start does without: to a snapshot beside a whole one.
+	Spare []*CorruptError
+	Lost  []LostFrames
+	// Without lists the machines of which no snapshot is whole, although the log does not reach
+	// back to its beginning. Their state is lost.
+	Without []Kind
+}
+
+// LostFrames is a part of the log without a whole frame: one or more frames are lost.
+type LostFrames struct {
+	File     string
+	Offset   int64
+	From, To LSN
+	Kind     Kind // of the one frame; 0 if unknown
 }
 
 // SnapshotFile is a snapshot on the disk.
@@ -57,11 +67,14 @@ func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
 	if !l.cfg.ReadOnly {
 		return nil, errors.New("inspect the log: it was not opened for that")
 	}
-	in := &inspector{folder: &l.folder, recovery: l.recovery(), silent: map[Kind]bool{}}
+	in := &inspector{
+		folder: &l.folder, recovery: l.recovery(), silent: map[Kind]bool{}, bases: map[Kind]LSN{},
+	}
 	in.found.Format = l.folder.format
 	if err := in.inspect(ctx); err != nil {
 		return nil, fmt.Errorf("inspect the log in %s: %w", l.cfg.Dir, err)
 	}
+	l.inspected = in
 	return &in.found, nil
 }
 
@@ -72,19 +85,25 @@ type inspector struct {
 	found    Inspection
 	ended    note          // of the newest file
 	silent   map[Kind]bool // machines that have refused a frame
+	bases    map[Kind]LSN  // of the snapshots that the machines have
+	highest  uint64        // generation, also of a file that was only announced
 }
 
 func (in *inspector) inspect(ctx context.Context) error {
-	if err := in.snapshot(); err != nil {
-		return err
-	}
 	files, err := in.folder.listFiles()
 	if errors.Is(err, fs.ErrNotExist) {
 		files, err = nil, nil
 	}
+	if err == nil {
+		err = in.adopt(files)
+	}
+	if err == nil {
+		err = in.snapshots(files)
+	}
 	if err != nil {
 		return err
 	}
+	in.highest = max(in.highest, files.highest())
 	return in.files(ctx, files)
 }
 
@@ -96,84 +115,4 @@ func (in *inspector) damaged(err error) error {
 		return nil
 	}
 	return err
-}
-
-// snapshot reads the newest snapshot.
-func (in *inspector) snapshot() error {
-	names, err := in.folder.fs.List(in.folder.dir)
-	if err != nil {
-		return err
-	}
-	newest := -1
-	for i, name := range names {
-		if _, ok := snapshotLSN(name); ok {
-			newest = i
-		}
-	}
-	for i, name := range names {
-		if i != newest && isOurs(name) {
-			in.found.Leftover = append(in.found.Leftover, path.Join(in.folder.dir, name))
-		}
-	}
-	if newest < 0 {
-		return nil
-	}
-	at, _ := snapshotLSN(names[newest])
-	name := snapshotName(in.folder.dir, at)
-	info, err := in.folder.fs.Stat(name)
-	if err != nil {
-		return err
-	}
-	in.found.Snapshot = SnapshotFile{Name: name, LSN: at, Size: info.Size()}
-	f, err := in.folder.fs.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(in.parts(f, name, at), f.Close())
-}
-
-// parts passes each machine its part of the snapshot if the part verifies.
-func (in *inspector) parts(f vfs.File, name string, at LSN) error {
-	bad := func(err error) error {
-		for kind := range in.recovery.machines {
-			in.silent[kind] = true // its frames mean nothing without the snapshot
-		}
-		return in.damaged(&CorruptError{File: name, LSN: at, Reason: err.Error()})
-	}
-	lsn, entries, err := readIndex(f)
-	switch {
-	case errors.Is(err, errSnapshot):
-		return bad(err)
-	case err != nil:
-		return err
-	case lsn != at:
-		return bad(fmt.Errorf("%w: it is of another place, %d", errSnapshot, lsn))
-	}
-	for _, e := range entries {
-		data, err := readPart(f, e)
-		if err != nil && !errors.Is(err, errSnapshot) {
-			return err
-		}
-		switch machine := in.recovery.machines[e.kind]; {
-		case err != nil:
-		case machine == nil:
-			err = fmt.Errorf("it holds a machine of kind %d, and there is none", e.kind)
-		default:
-			err = machine.Restore(data)
-		}
-		if err != nil {
-			in.silent[e.kind] = true
-			corrupt := &CorruptError{File: name, Offset: e.off, LSN: at, Reason: err.Error()}
-			if err := in.damaged(corrupt); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// isOurs reports whether a start removes a file of this name, unless it is the newest snapshot.
-func isOurs(name string) bool {
-	_, ok := snapshotLSN(strings.TrimSuffix(name, tempSuffix))
-	return ok
 }

@@ -2,7 +2,9 @@ package wal
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"slices"
 )
 
@@ -16,6 +18,7 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 		if err := in.damaged(in.folder.gone(at)); err != nil {
 			return err
 		}
+		in.endLost(path.Join(in.folder.dir, walDir), at)
 		first = max(0, slices.IndexFunc(begun, func(s segment) bool { return s.start > at }))
 	}
 	last := uint64(0)
@@ -66,6 +69,7 @@ func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFi
 // last checks whether the newest file is whole, and whether the file that it announces exists.
 func (in *inspector) last(files logFiles, r *reader) error {
 	if r.size < r.made {
+		in.endLost(fileName(in.folder.dir, r.generation), r.lsn())
 		if err := in.damaged(in.folder.checkEnd(r, note{})); err != nil {
 			return err
 		}
@@ -75,7 +79,16 @@ func (in *inspector) last(files logFiles, r *reader) error {
 		return err
 	}
 	in.ended = n
-	return in.damaged(in.folder.checkAnnounced(files, r.generation, n))
+	err = in.folder.checkAnnounced(files, r.generation, n)
+	if err != nil {
+		in.endLost(fileName(in.folder.dir, n.next), n.end)
+	}
+	return in.damaged(err)
+}
+
+// endLost lists frames as lost whose number and size is unknown.
+func (in *inspector) endLost(file string, at LSN) {
+	in.found.Lost = append(in.found.Lost, LostFrames{File: file, From: at, To: at})
 }
 
 // frames reads all frames of a file, also those behind damage.
@@ -101,7 +114,7 @@ func (in *inspector) frames(ctx context.Context, r *reader, end LSN, last bool, 
 				return err
 			}
 		}
-		if more, err := in.skip(r); err != nil || !more {
+		if more, err := in.skip(r, end); err != nil || !more {
 			return err
 		}
 	}
@@ -119,7 +132,7 @@ func (in *inspector) apply(r *reader, f frame) error {
 		in.found.Marks++
 		in.found.Synced = max(in.found.Synced, f.end) // a mark has no content to lose
 	}
-	if in.silent[f.kind] {
+	if in.silent[f.kind] || f.end <= in.bases[f.kind] {
 		return nil
 	}
 	err := in.recovery.replayFrame(f)
@@ -134,17 +147,17 @@ func (in *inspector) apply(r *reader, f frame) error {
 }
 
 // skip records damage at the reader's place and moves to the next valid frame. Without one it
-// does not move.
-func (in *inspector) skip(r *reader) (more bool, err error) {
+// does not move. The file's frames end at end, if that is known.
+func (in *inspector) skip(r *reader, end LSN) (more bool, err error) {
 	bad := in.folder.corruptAt(r, r.off, "")
-	was := r.off
+	was, from := r.off, r.lsn()
 	for !more {
 		r.off += frameAlign
 		p, err := r.peek(frameHeader)
 		if err != nil {
 			return false, err
 		}
-		if p == nil {
+		if p == nil || r.lsn() >= end {
 			break
 		}
 		if _, ok := r.sealer.open(p, r.generation, r.lsn()); !ok {
@@ -156,14 +169,21 @@ func (in *inspector) skip(r *reader) (more bool, err error) {
 		}
 		r.off = at
 	}
+	lost := LostFrames{File: bad.File, Offset: was, From: from, To: r.lsn()}
 	reason := "no frame verifies here, nor after it in this file"
 	if more {
 		reason = fmt.Sprintf("no frame verifies in %d bytes, up to byte %d", r.off-was, r.off)
 	} else {
 		r.off = was
 	}
+	if in.folder.salvage && (more || end < ^LSN(0)) {
+		if !more {
+			lost.To = end
+		}
+		err = in.salvage(r, lost)
+	}
 	bad.Reason = reason
-	return more, in.damaged(bad)
+	return more, errors.Join(err, in.damaged(bad))
 }
 
 // torn returns the unfinished frame at the end of the log.

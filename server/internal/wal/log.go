@@ -71,6 +71,7 @@ type Log struct {
 	group      sync.WaitGroup // the goroutines
 	seal       sealer         // belongs to the holder of turn
 	closeErr   error          // Close's result, once closed is closed
+	inspected  *inspector     // by Inspect
 
 	mu struct {
 		sync.Mutex
@@ -115,6 +116,7 @@ func Open(cfg Config) (*Log, error) {
 		cfg: cfg, logger: cfg.Logger.With("log", cfg.Dir),
 		folder: folder{
 			fs: cfg.FS, dir: cfg.Dir, fileSize: cfg.FileSize, readOnly: cfg.ReadOnly,
+			salvage: cfg.Salvage,
 		},
 		machines:   make(map[Kind]Machine),
 		kick:       make(chan struct{}, 1),

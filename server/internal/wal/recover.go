@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
 // foundFile is a log file found in the folder.
@@ -81,58 +79,64 @@ type recovery struct {
 	machines map[Kind]Machine
 }
 
-// restore passes the newest snapshot to the machines and returns its LSN.
-func (rec *recovery) restore() (LSN, error) {
-	names, err := rec.folder.fs.List(rec.folder.dir)
+// base is the state from which a start replays the log.
+type base struct {
+	at LSN // of the snapshot that the machines have; 0: none
+	// older is the LSN of the snapshot before it, which the directory keeps too, with the log from
+	// there on; 0: the log's beginning.
+	older LSN
+	// damage lists the newer snapshots that do not verify.
+	damage []*CorruptError
+}
+
+// restore passes the newest whole snapshot to the machines. The one before it serves if the newest
+// is damaged; before the first snapshot lies the empty state.
+func (rec *recovery) restore() (base, error) {
+	var b base
+	found, err := rec.folder.snapshots()
 	if err != nil {
-		return 0, err
+		return b, err
 	}
-	var at LSN
-	found := false
-	for _, name := range names { // sorted by number, since all numbers have the same width
-		if lsn, ok := snapshotLSN(name); ok {
-			at, found = lsn, true
+	for i, at := range found {
+		err := rec.restoreFrom(snapshotName(rec.folder.dir, at), at)
+		var corrupt *CorruptError
+		if errors.As(err, &corrupt) {
+			b.damage = append(b.damage, corrupt)
+			continue
 		}
-	}
-	if found {
-		if err := rec.restoreFrom(snapshotName(rec.folder.dir, at), at); err != nil {
-			return 0, err
+		b.at = at
+		if i+1 < len(found) {
+			b.older = found[i+1]
 		}
+		return b, err
 	}
-	return at, rec.folder.removeSnapshots(at)
+	return b, nil
+}
+
+// explain adds the damaged snapshots to an error of replaying the log from an older one.
+func (b base) explain(err error) error {
+	if err == nil || len(b.damage) == 0 {
+		return err
+	}
+	faults := make([]error, 0, 1+len(b.damage))
+	for _, corrupt := range b.damage {
+		faults = append(faults, corrupt)
+	}
+	return errors.Join(append(faults, err)...)
 }
 
 func (rec *recovery) restoreFrom(name string, at LSN) error {
-	f, err := rec.folder.fs.Open(name)
+	parts, err := rec.folder.readSnapshot(name, at)
 	if err != nil {
 		return err
 	}
-	err = rec.restoreParts(f, at)
-	if errors.Is(err, errSnapshot) {
-		err = &CorruptError{File: name, LSN: at, Reason: err.Error()}
-	}
-	return errors.Join(err, f.Close())
-}
-
-func (rec *recovery) restoreParts(f vfs.File, at LSN) error {
-	lsn, entries, err := readIndex(f)
-	if err != nil {
-		return err
-	}
-	if lsn != at {
-		return fmt.Errorf("%w: it is of another place, %d", errSnapshot, lsn)
-	}
-	for _, e := range entries {
-		machine := rec.machines[e.kind]
+	for _, p := range parts {
+		machine := rec.machines[p.kind]
 		if machine == nil {
-			return fmt.Errorf("the snapshot holds a machine of kind %d, and there is none", e.kind)
+			return fmt.Errorf("the snapshot holds a machine of kind %d, and there is none", p.kind)
 		}
-		data, err := readPart(f, e)
-		if err != nil {
-			return err
-		}
-		if err := machine.Restore(data); err != nil {
-			return fmt.Errorf("restore machine %d: %w", e.kind, err)
+		if err := machine.Restore(p.data); err != nil {
+			return fmt.Errorf("restore machine %d: %w", p.kind, err)
 		}
 	}
 	return nil

@@ -151,43 +151,118 @@ func removeAll(fs vfs.FS, dir string) error {
 	return err
 }
 
-func TestRotInASnapshot(t *testing.T) {
-	disk := vfs.NewCrashable()
+// twoSnapshots is a directory with two snapshots, frames before, between and behind them.
+func twoSnapshots(t *testing.T) (disk *vfs.Mem, ids []uint64, older, newest LSN) {
+	t.Helper()
+	disk = vfs.NewCrashable()
+	ids = upTo(15)
+	for life := range 2 {
+		b := start(t, config(disk))
+		b.commit(t, 20, ids[life*5:life*5+5]...)
+		b.stop(t)
+		older, newest = newest, b.Durable()
+	}
 	b := start(t, config(disk))
-	b.commit(t, 20, upTo(5)...)
-	b.stop(t)
-	name := snapshotName("data", b.Durable())
+	defer b.stop(t)
+	b.commit(t, 20, ids[10:]...)
+	return clone(disk), ids, older, newest
+}
+
+// A start with a damaged snapshot uses the one before it, and the log from there on.
+func TestRotInASnapshot(t *testing.T) {
+	disk, ids, _, newest := twoSnapshots(t)
+	name := snapshotName("data", newest)
 	info, err := disk.Stat(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for off := range info.Size() {
-		hurt := clone(disk)
-		damage(t, hurt, name, off, flip, 1)
-		found, corrupt := outcome(t, hurt)
-		if corrupt == nil || corrupt.File != name {
-			t.Fatalf("byte %d: %v, %v", off, found, corrupt)
+	cut := func(size int64) func(hurt *vfs.Mem) error {
+		return func(hurt *vfs.Mem) error {
+			f, err := hurt.Open(name)
+			if err != nil {
+				return err
+			}
+			return errors.Join(f.Truncate(size), f.Close())
 		}
 	}
-	hurt := clone(disk)
-	if err := hurt.Rename(name, snapshotName("data", b.Durable()+8)); err != nil {
-		t.Fatal(err)
+	harms := map[string]func(hurt *vfs.Mem) error{
+		"moved": func(hurt *vfs.Mem) error { return hurt.Rename(name, snapshotName("data", newest+8)) },
+		"gone":  func(hurt *vfs.Mem) error { return hurt.Remove(name) },
 	}
-	if _, corrupt := outcome(t, hurt); corrupt == nil {
-		t.Error("a snapshot of another place was taken")
+	for off := range info.Size() {
+		harms[fmt.Sprintf("byte %d", off)] = func(hurt *vfs.Mem) error {
+			damage(t, hurt, name, off, flip, 1)
+			return nil
+		}
 	}
 	for _, size := range []int64{0, 10, 24, 30, info.Size() - 1, info.Size() + 1} {
+		harms[fmt.Sprintf("of %d bytes", size)] = cut(size)
+	}
+	for what, harm := range harms {
 		hurt := clone(disk)
-		f, err := hurt.Open(name)
-		if err != nil {
+		if err := harm(hurt); err != nil {
 			t.Fatal(err)
 		}
-		if err := errors.Join(f.Truncate(size), f.Close()); err != nil {
-			t.Fatal(err)
+		if found, corrupt := outcome(t, hurt); !slices.Equal(found, ids) {
+			t.Fatalf("%s: %d, %v", what, found, corrupt)
 		}
-		if _, corrupt := outcome(t, hurt); corrupt == nil {
-			t.Errorf("a snapshot of %d bytes was taken", size)
+		if found, corrupt := outcome(t, hurt); !slices.Equal(found, ids) { // after its own end
+			t.Fatalf("%s, second start: %d, %v", what, found, corrupt)
 		}
+	}
+}
+
+// Before the first snapshot lies the empty state; the log from its beginning on is kept.
+func TestRotInTheFirstSnapshot(t *testing.T) {
+	disk := vfs.NewCrashable()
+	b := start(t, config(disk))
+	b.commit(t, 20, upTo(5)...)
+	b.stop(t)
+	damage(t, disk, snapshotName("data", b.Durable()), 30, flip, 1)
+	if found, corrupt := outcome(t, disk); !slices.Equal(found, upTo(5)) {
+		t.Fatalf("%d, %v", found, corrupt)
+	}
+}
+
+// With both snapshots damaged a start fails, and names the newest.
+func TestRotInBothSnapshots(t *testing.T) {
+	disk := vfs.NewCrashable()
+	for range 3 { // so that the beginning of the log is gone
+		b := start(t, config(disk))
+		b.commit(t, 900, upTo(50)...)
+		b.stop(t)
+	}
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var newest string
+	found := 0
+	for _, name := range names {
+		if _, ok := snapshotLSN(name); ok {
+			found++
+			newest = path.Join("data", name)
+			damage(t, disk, newest, 30, flip, 1)
+		}
+	}
+	if _, corrupt := outcome(t, disk); found != 2 || corrupt == nil || corrupt.File != newest {
+		t.Errorf("%d snapshots, %v", found, corrupt)
+	}
+}
+
+// A log in memory keeps one snapshot.
+func TestOneSnapshotInMemory(t *testing.T) {
+	disk := vfs.NewMem()
+	for range 3 {
+		cfg := config(disk)
+		cfg.KeepOne = true
+		b := start(t, cfg)
+		b.commit(t, 900, upTo(50)...)
+		b.stop(t)
+	}
+	names, err := disk.List("data")
+	if err != nil || len(names) != 4 { // FORMAT, LOCK, a snapshot, wal
+		t.Errorf("%q, %v", names, err)
 	}
 }
 

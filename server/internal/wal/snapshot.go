@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -58,6 +59,12 @@ func snapshotLSN(name string) (LSN, bool) {
 	return LSN(at), err == nil && name == path.Base(snapshotName("", LSN(at)))
 }
 
+// IsSnapshot reports whether a file in the log's folder is a snapshot by its name.
+func IsSnapshot(name string) bool {
+	_, ok := snapshotLSN(name)
+	return ok
+}
+
 // writeSnapshot makes a snapshot durable next to the one before it.
 func (d *folder) writeSnapshot(at LSN, parts []part) error {
 	pieces := [][]byte{encodeIndex(at, parts)}
@@ -94,8 +101,24 @@ func writeAll(f vfs.File, pieces [][]byte) error {
 	return f.Sync()
 }
 
-// removeSnapshots removes all snapshots but one, and unfinished ones.
-func (d *folder) removeSnapshots(but LSN) error {
+// snapshots returns the LSNs of all snapshots, the newest first.
+func (d *folder) snapshots() ([]LSN, error) {
+	names, err := d.fs.List(d.dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []LSN
+	for _, name := range names { // sorted by number, since all numbers have the same width
+		if at, ok := snapshotLSN(name); ok {
+			found = append(found, at)
+		}
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// removeSnapshots removes all snapshots but some, and unfinished ones.
+func (d *folder) removeSnapshots(but ...LSN) error {
 	names, err := d.fs.List(d.dir)
 	if err != nil {
 		return err
@@ -103,7 +126,7 @@ func (d *folder) removeSnapshots(but LSN) error {
 	var errs []error
 	for _, name := range names {
 		at, ok := snapshotLSN(strings.TrimSuffix(name, tempSuffix))
-		if ok && (at != but || strings.HasSuffix(name, tempSuffix)) {
+		if ok && (!slices.Contains(but, at) || strings.HasSuffix(name, tempSuffix)) {
 			errs = append(errs, d.fs.Remove(path.Join(d.dir, name)))
 		}
 	}
@@ -167,6 +190,38 @@ func readIndex(f vfs.File) (LSN, []entry, error) {
 		return 0, nil, fmt.Errorf("%w: it has %d bytes too many", errSnapshot, size-off)
 	}
 	return LSN(binary.LittleEndian.Uint64(header[16:])), entries, nil
+}
+
+// readSnapshot reads all parts of a snapshot before any of them is used: a machine can be restored
+// only once. Damage is a *CorruptError.
+func (d *folder) readSnapshot(name string, at LSN) ([]part, error) {
+	f, err := d.fs.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	parts, err := readParts(f, at)
+	if errors.Is(err, errSnapshot) {
+		err = &CorruptError{File: name, LSN: at, Reason: err.Error()}
+	}
+	return parts, errors.Join(err, f.Close())
+}
+
+func readParts(f vfs.File, at LSN) ([]part, error) {
+	lsn, entries, err := readIndex(f)
+	if err != nil {
+		return nil, err
+	}
+	if lsn != at {
+		return nil, fmt.Errorf("%w: it is of another place, %d", errSnapshot, lsn)
+	}
+	parts := make([]part, len(entries))
+	for i, e := range entries {
+		if parts[i].data, err = readPart(f, e); err != nil {
+			return nil, err
+		}
+		parts[i].kind = e.kind
+	}
+	return parts, nil
 }
 
 func readPart(f vfs.File, e entry) ([]byte, error) {

@@ -47,38 +47,52 @@ func (l *Log) Start(ctx context.Context) error {
 }
 
 func (l *Log) begin(ctx context.Context) error {
-	at, err := l.recovery().restore()
+	from, err := l.recovery().restore()
 	if err != nil {
-		return err
+		return from.explain(err)
 	}
 	files, err := l.folder.listFiles()
 	if err != nil {
 		return err
 	}
-	last, err := l.recovery().replay(ctx, files, at)
+	if from.at == 0 && len(from.damage) > 0 && len(files.begun()) == 0 {
+		return from.explain(l.folder.gone(0)) // not a new directory
+	}
+	last, err := l.recovery().replay(ctx, files, from.at)
 	if err != nil {
-		return err
+		return from.explain(err)
 	}
 	if len(files.begun()) > 0 {
 		if err := l.folder.raiseFormat(); err != nil {
 			return err
 		}
 	}
-	if err := l.open(files, at, last); err != nil {
+	if err := l.open(files, from, last); err != nil {
 		return err
 	}
-	return l.folder.raiseFormat() // also for a new directory: see formatVersion
+	if err := l.folder.raiseFormat(); err != nil { // also for a new directory: see formatVersion
+		return err
+	}
+	for _, corrupt := range from.damage {
+		l.logger.Warn("a snapshot is damaged; the start used the one before it and the log since "+
+			"then, and nothing is lost: look for a failing disk", "file", corrupt.File,
+			"reason", corrupt.Reason)
+	}
+	return l.folder.removeSnapshots(from.at, from.older)
 }
 
 // open makes the file in which the log continues. It is a new file with a new generation: the
 // rest of the last file may hold frames that were cut off as a torn tail, and this life must not
 // find them again at the same LSN.
-func (l *Log) open(files logFiles, at LSN, last tail) error {
-	end := last.end
+func (l *Log) open(files logFiles, from base, last tail) error {
+	end, at, keep := last.end, from.at, from.at
+	if !l.cfg.KeepOne && firstNeeded(files.begun(), from.older) >= 0 {
+		keep = from.older
+	}
 	l.mu.Lock()
 	l.mu.queue.end, l.mu.written, l.mu.synced, l.mu.snapshot = end, end, end, at
 	l.mu.marked = end // its first block records the sync up to here
-	l.mu.segments, l.mu.spares = files.needed(at)
+	l.mu.segments, l.mu.spares = files.needed(keep)
 	l.mu.lossy = last.lossy
 	l.mu.first = files.highest() + 1
 	l.mu.fresh = l.mu.first

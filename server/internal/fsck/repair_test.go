@@ -1,0 +1,354 @@
+package fsck_test
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/fsck"
+	"github.com/runnel-stream/runnel/server/internal/wal"
+)
+
+// seedBase is the first seed of a random test: RUNNEL_SEED, or the time.
+func seedBase() uint64 {
+	if s, err := strconv.ParseUint(os.Getenv("RUNNEL_SEED"), 10, 64); err == nil {
+		return s
+	}
+	return uint64(time.Now().UnixNano())
+}
+
+// flipByte changes one byte of a file, and describes it.
+func (o *original) flipByte(t testing.TB, disk *vfs.Mem, rng *rand.Rand) string {
+	files := slices.Sorted(maps.Keys(tree(t, disk, "data")))
+	for {
+		name := files[rng.IntN(len(files))]
+		content := read(t, disk, name)
+		end := len(content)
+		if strings.HasSuffix(name, ".wal") && rng.IntN(8) > 0 { // mostly where something is
+			end = len(strings.TrimRight(string(content), "\x00"))
+		}
+		if end == 0 {
+			continue
+		}
+		at := rng.IntN(end)
+		content[at] ^= byte(1 + rng.IntN(255))
+		write(t, disk, name, content)
+		return fmt.Sprintf("%s with another byte %d", name, at)
+	}
+}
+
+// without returns the served lines but those of the lost records. In these directories the records
+// of a shard have the indexes from 1 on.
+func (o *original) without(lost []fsck.Loss) (lines []string) {
+	stream, index := "", uint64(0)
+	for _, line := range o.served {
+		if !strings.HasPrefix(line, "  ") {
+			stream, _, _ = strings.Cut(line, " ")
+			index = 0
+			lines = append(lines, line)
+			continue
+		}
+		index++
+		shard := strings.Fields(line)[0]
+		if !slices.ContainsFunc(lost, func(l fsck.Loss) bool {
+			return l.Stream == stream && l.ShardID == shard && l.From <= index && index < l.To
+		}) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// recordsOf returns the lines of records.
+func recordsOf(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
+		return !strings.HasPrefix(line, "  ")
+	})
+}
+
+// isSubsequence reports whether all of part are in whole, in order.
+func isSubsequence(part, whole []string) bool {
+	for _, line := range whole {
+		if len(part) > 0 && part[0] == line {
+			part = part[1:]
+		}
+	}
+	return len(part) == 0
+}
+
+// exact reports whether the losses name every lost thing.
+func exact(lost []fsck.Loss) bool {
+	return !slices.ContainsFunc(lost, func(l fsck.Loss) bool { return l.Stream == "" })
+}
+
+// mend repairs a damaged copy, and compares the records that a server then serves with those of the
+// original without the losses of the list. It returns the report, or nil if a repair does not apply.
+func (o *original) mend(t testing.TB, disk *vfs.Mem, what string) *fsck.RepairReport {
+	t.Helper()
+	before := tree(t, disk, "data")
+	shown, err := fsck.Repair(t.Context(), disk, "data", false)
+	if errors.Is(err, wal.ErrNewerFormat) || errors.Is(err, wal.ErrNoLog) {
+		return nil
+	}
+	if err != nil || !maps.Equal(before, tree(t, disk, "data")) {
+		t.Fatalf("%s: to show the repair changes something, or fails: %v", what, err)
+	}
+	report, err := fsck.Repair(t.Context(), disk, "data", true)
+	if err != nil {
+		t.Fatalf("%s: %v, %+v", what, err, report)
+	}
+	if fmt.Sprint(shown.Lost) != fmt.Sprint(report.Lost) {
+		t.Fatalf("%s: shown %v, done %v", what, shown.Lost, report.Lost)
+	}
+	if report.Refused != "" {
+		return report
+	}
+	again, err := fsck.Repair(t.Context(), disk, "data", true)
+	if err != nil || !again.Whole {
+		t.Fatalf("%s: a second repair: %v, %+v", what, err, again)
+	}
+	got, err := serve(t, disk, "data", nil)
+	if err != nil {
+		t.Fatalf("%s: %v, after %+v", what, err, report)
+	}
+	want := o.without(report.Lost)
+	switch {
+	case exact(report.Lost) && !slices.Equal(got, want):
+		t.Fatalf("%s: served %d lines, not %d:\n%s\nlost: %v", what, len(got), len(want),
+			difference(got, want), report.Lost)
+	case !isSubsequence(recordsOf(got), recordsOf(want)):
+		t.Fatalf("%s: served records that were not put, or that count as lost:\n%s\nlost: %v",
+			what, difference(got, want), report.Lost)
+	}
+	if len(report.Lost) > 0 {
+		var list []map[string]any
+		if err := jsonFile(t, disk, report.List, &list); err != nil || len(list) != len(report.Lost) {
+			t.Fatalf("%s: the list %s: %v, %v", what, report.List, list, err)
+		}
+	}
+	return report
+}
+
+func difference(got, want []string) string {
+	var out strings.Builder
+	for _, line := range got {
+		if !slices.Contains(want, line) {
+			fmt.Fprintf(&out, "+ %.90s\n", line)
+		}
+	}
+	for _, line := range want {
+		if !slices.Contains(got, line) {
+			fmt.Fprintf(&out, "- %.90s\n", line)
+		}
+	}
+	return out.String()
+}
+
+// One damaged byte anywhere costs at most one record, one change of the streams, or one of items.
+// TestRepairOfOneByte prints the seed of a failure: RUNNEL_SEED runs it again.
+func TestRepairOfOneByte(t *testing.T) {
+	base := seedBase()
+	kinds := map[string]int{}
+	for _, o := range filled(t) {
+		for i := range uint64(150 * soak()) {
+			disk := o.clone(t)
+			rng := rand.New(rand.NewPCG(base+i, 0))
+			what := fmt.Sprintf("seed %d, %s: %s", base+i, o.name, o.flipByte(t, disk, rng))
+			report := o.mend(t, disk, what)
+			if report == nil {
+				continue
+			}
+			records := uint64(0)
+			for _, l := range report.Lost {
+				kinds[l.Kind]++
+				records += l.To - l.From
+			}
+			if records > 1 || report.Refused != "" || !report.OK {
+				t.Fatalf("%s: %d records lost: %+v", what, records, report)
+			}
+			if report.Whole {
+				kinds["whole"]++
+			} else if len(report.Lost) == 0 {
+				kinds["saved"]++
+			}
+		}
+	}
+	t.Logf("%v", kinds)
+	for _, kind := range []string{"whole", "saved", fsck.LossRecords} {
+		if kinds[kind] == 0 {
+			t.Errorf("no case of %s in %v", kind, kinds)
+		}
+	}
+	if kinds[fsck.LossUnknown] > 0 {
+		t.Errorf("the losses of a single byte are not known: %v", kinds)
+	}
+}
+
+// Several damages of any kind: the repaired directory serves nothing but records that were put, and
+// all that the list does not name.
+func TestRepairOfMuchDamage(t *testing.T) {
+	base := seedBase()
+	refused := 0
+	for _, o := range filled(t) {
+		for i := range uint64(100 * soak()) {
+			disk := o.clone(t)
+			rng := rand.New(rand.NewPCG(base+i, 1))
+			what := fmt.Sprintf("seed %d, %s:", base+i, o.name)
+			for range 1 + rng.IntN(3) {
+				if len(tree(t, disk, "data")) > 0 {
+					what += " " + o.hurt(t, disk, rng)
+				}
+			}
+			if report := o.mend(t, disk, what); report != nil && report.Refused != "" {
+				refused++
+			}
+		}
+	}
+	t.Logf("%d refused", refused)
+}
+
+// durable syncs the names of a folder's files.
+func durable(t testing.TB, disk vfs.FS, dir string) {
+	t.Helper()
+	names, err := disk.List(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if info, err := disk.Stat(dir + "/" + name); err == nil && info.IsDir() {
+			durable(t, disk, dir+"/"+name)
+		}
+	}
+	if err := disk.SyncDir(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A crash at any change of the disk leaves the directory as it was or repaired: a further repair ends
+// with the same records, and one crash never adds a loss. The same holds if a change fails.
+func TestRepairSurvivesCrashes(t *testing.T) {
+	o := filled(t)[0]
+	hurt := vfs.NewCrashable()
+	copyTree(t, o.disk, "data", hurt, "data")
+	name := "data/shards/1/00000000000000000001.seg"
+	content := read(t, hurt, name)
+	content[40] ^= 1
+	write(t, hurt, name, content)
+	newest := "data/wal/000000000005.wal"
+	content = read(t, hurt, newest)
+	content[4096+100] ^= 1
+	write(t, hurt, newest, content)
+	durable(t, hurt, "data")
+	whole := hurt.Crash(rand.New(rand.NewPCG(0, 0)))
+	report, err := fsck.Repair(t.Context(), whole, "data", true)
+	if err != nil || !report.OK || len(report.Lost) == 0 {
+		t.Fatalf("%v, %+v", err, report)
+	}
+	want := o.without(report.Lost)
+	for nth := 1; ; nth++ {
+		disk := hurt.Crash(rand.New(rand.NewPCG(0, 0)))
+		rng := rand.New(rand.NewPCG(uint64(nth), 9))
+		var after *vfs.Mem
+		count := 0
+		failing := vfs.Inject(disk, func(op vfs.Op) error {
+			if !op.Kind.Changes() || op.Kind == vfs.OpLock {
+				return nil
+			}
+			if count++; count == nth {
+				after = disk.Crash(rng)
+				return vfs.ErrInjected
+			}
+			return nil
+		})
+		_, err := fsck.Repair(t.Context(), failing, "data", true)
+		if after == nil {
+			if err != nil || nth < 20 {
+				t.Errorf("%d changes: %v", nth, err)
+			}
+			return
+		}
+		for how, left := range map[string]*vfs.Mem{"power cut": after, "failed call": disk} {
+			again, err := fsck.Repair(t.Context(), left, "data", true)
+			if err != nil || !again.OK {
+				t.Fatalf("change %d, %s: %v, %+v", nth, how, err, again)
+			}
+			got, err := serve(t, left, "data", nil)
+			if err != nil || !slices.Equal(got, want) {
+				t.Fatalf("change %d, %s: %v\n%s", nth, how, err, difference(got, want))
+			}
+		}
+	}
+}
+
+// A change of items that cannot be read, or does not fit, is listed.
+func TestRepairListsItems(t *testing.T) {
+	o := filled(t)[0]
+	disk := o.clone(t)
+	newest := "data/wal/000000000005.wal"
+	content := read(t, disk, newest)
+	at := strings.LastIndex(string(content), "two") // the key in the last change of items
+	content[at] ^= 1
+	write(t, disk, newest, content)
+	report := o.mend(t, disk, "an item")
+	if len(report.Lost) != 1 || report.Lost[0].Kind != fsck.LossItems ||
+		report.Lost[0].File != newest {
+		t.Errorf("%+v", report.Lost)
+	}
+}
+
+// A change of the streams with one damaged byte is mended, and one with two is lost, with the
+// records of the stream that it made.
+func TestRepairOfAChangeOfStreams(t *testing.T) {
+	o := filled(t)[0]
+	for damaged := 1; damaged <= 2; damaged++ {
+		disk := o.clone(t)
+		for name, content := range tree(t, disk, "data/wal") {
+			at := strings.Index(content, `"op":"create"`)
+			if at < 0 || !strings.Contains(content, "returns") {
+				continue
+			}
+			p := []byte(content)
+			for i := range damaged {
+				p[at+3+i*7] ^= 1
+			}
+			write(t, disk, name, p)
+		}
+		report := o.mend(t, disk, fmt.Sprintf("%d bytes", damaged))
+		kinds := []string{}
+		for _, l := range report.Lost {
+			kinds = append(kinds, l.Kind)
+		}
+		want := []string{}
+		if damaged == 2 {
+			want = []string{fsck.LossStreams, fsck.LossRecords}
+		}
+		if !slices.Equal(kinds, want) {
+			t.Errorf("%d bytes: %+v", damaged, report.Lost)
+		}
+	}
+}
+
+// With no whole snapshot of the streams and without the log's beginning a repair is refused.
+func TestRepairIsRefused(t *testing.T) {
+	disk := golden(t, killed)
+	name := "data/snapshot-00000000000000017760"
+	content := read(t, disk, name)
+	content[30] ^= 1
+	write(t, disk, name, content)
+	before := tree(t, disk, "data")
+	report, err := fsck.Repair(t.Context(), disk, "data", true)
+	if err != nil || report.Refused == "" || report.OK || report.Written {
+		t.Errorf("%v, %+v", err, report)
+	}
+	if !maps.Equal(before, tree(t, disk, "data")) {
+		t.Error("something was changed")
+	}
+}
