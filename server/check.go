@@ -5,6 +5,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -36,5 +37,5 @@ type RepairReport = fsck.RepairReport
 // reports what it would do. A crash leaves the directory as it was or repaired. Errors: those of
 // Check, and those of writing.
 func Repair(ctx context.Context, dir string, write bool) (*RepairReport, error) {
-	return fsck.Repair(ctx, vfs.OS{}, dir, write)
+	return fsck.Repair(ctx, vfs.OS{}, dir, write, kinesis.SequenceNumber)
 }

@@ -129,7 +129,8 @@ func (c *checker) segments(ctx context.Context) error {
 	r.Records.Bytes = found.Bytes
 	for _, sh := range c.records.Shards() {
 		r.Records.Segments += sh.Segments
-		r.Records.Count += sh.Next - sh.Oldest
+		r.Records.Count += sh.Next - sh.Oldest - sh.Lost
+		r.Records.Lost += sh.Lost
 		r.Records.InLog += sh.InLog
 	}
 	for _, d := range found.Damage {

@@ -38,17 +38,17 @@ type Loss struct {
 	Kind string `json:"kind"`
 	What string `json:"what"`
 
-	// Lost records have the indexes [From, To) in their shard. They arrived between After and
-	// Before, the times of the records before and behind them; "" if there is none.
-	Account string `json:"account,omitempty"`
-	Region  string `json:"region,omitempty"`
-	Stream  string `json:"stream,omitempty"`
-	ShardID string `json:"shardId,omitempty"`
-	Folder  string `json:"folder,omitempty"`
-	From    uint64 `json:"from,omitempty"`
-	To      uint64 `json:"to,omitempty"`
-	After   string `json:"after,omitempty"`
-	Before  string `json:"before,omitempty"`
+	// Lost records have the indexes [From, To) in their shard. They lie between After and Before,
+	// the whole records before and behind them; nil if there is none.
+	Account string     `json:"account,omitempty"`
+	Region  string     `json:"region,omitempty"`
+	Stream  string     `json:"stream,omitempty"`
+	ShardID string     `json:"shardId,omitempty"`
+	Folder  string     `json:"folder,omitempty"`
+	From    uint64     `json:"from,omitempty"`
+	To      uint64     `json:"to,omitempty"`
+	After   *Neighbour `json:"after,omitempty"`
+	Before  *Neighbour `json:"before,omitempty"`
 
 	Table string `json:"table,omitempty"`
 	Key   string `json:"key,omitempty"`
@@ -59,6 +59,20 @@ type Loss struct {
 	Position uint64 `json:"position,omitempty"`
 }
 
+// Neighbour is a whole record beside lost ones.
+type Neighbour struct {
+	Index          uint64 `json:"index"`
+	Arrival        string `json:"arrival"`
+	SequenceNumber string `json:"sequenceNumber,omitempty"`
+}
+
+func (n *Neighbour) String() string {
+	if n.SequenceNumber == "" {
+		return n.Arrival
+	}
+	return n.SequenceNumber + " of " + n.Arrival
+}
+
 func (l Loss) String() string {
 	switch {
 	case l.To > l.From:
@@ -67,11 +81,11 @@ func (l Loss) String() string {
 			where = "shard folder " + l.Folder
 		}
 		when := ""
-		if l.After != "" {
-			when += ", after " + l.After
+		if l.After != nil {
+			when += ", after " + l.After.String()
 		}
-		if l.Before != "" {
-			when += ", before " + l.Before
+		if l.Before != nil {
+			when += ", before " + l.Before.String()
 		}
 		return fmt.Sprintf("%s of %s, the indexes %d to %d%s: %s",
 			plural(int(l.To-l.From), "record", "records"), where, l.From, l.To-1, when, l.What)

@@ -24,8 +24,11 @@ var errStillDamaged = errors.New("the repaired directory is still damaged: keep 
 //
 // New segments and the list of losses come first; nothing refers to them yet. Then one rename
 // replaces the snapshot, so a crash leaves the directory as it was or repaired. Errors: those of
-// Check, and those of writing; after one of these the directory is as it was.
-func Repair(ctx context.Context, fsys vfs.FS, dir string, write bool) (*RepairReport, error) {
+// Check, and those of writing; after one of these the directory is as it was. Without numbers the
+// report has no sequence numbers.
+func Repair(
+	ctx context.Context, fsys vfs.FS, dir string, write bool, numbers Numbers,
+) (*RepairReport, error) {
 	checked, err := Check(ctx, fsys, dir)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func Repair(ctx context.Context, fsys vfs.FS, dir string, write bool) (*RepairRe
 	if err != nil {
 		return nil, err
 	}
-	r := &repairer{fs: cfg.FS, log: log, report: report}
+	r := &repairer{fs: cfg.FS, log: log, report: report, numbers: numbers}
 	if err = r.plan(ctx); err == nil && write && report.Refused == "" {
 		err = r.write(ctx)
 	}
@@ -64,7 +67,11 @@ type repairer struct {
 	found   *wal.Inspection
 	records *shardlog.Repairer
 	report  *RepairReport
+	numbers Numbers
 }
+
+// Numbers returns the sequence number of a record, as the API writes it.
+type Numbers func(sh *catalogue.Shard, n shardlog.Number) string
 
 // plan reads the directory and lists the losses.
 func (r *repairer) plan(ctx context.Context) (err error) {
@@ -106,10 +113,11 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 				"newest records and changes",
 		})
 	}
-	names := map[shardlog.ID]Loss{}
+	names, shards := map[shardlog.ID]Loss{}, map[shardlog.ID]*catalogue.Shard{}
 	streams.Read(func() {
 		for st := range streams.All() {
 			for _, sh := range st.Shards {
+				shards[sh.Log] = sh
 				names[sh.Log] = Loss{
 					Account: st.World.Account, Region: st.World.Region, Stream: st.Name,
 					ShardID: sh.ID(),
@@ -118,10 +126,11 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 		}
 	})
 	for _, lost := range r.records.Lost() {
-		r.lose(recordLoss(names[lost.Shard], lost, "their frames are damaged"))
+		r.lose(r.recordLoss(names[lost.Shard], shards[lost.Shard], lost,
+			"their frames are damaged"))
 	}
 	for _, lost := range r.records.Orphans() {
-		r.lose(recordLoss(Loss{}, lost, "the change that made their shard is lost"))
+		r.lose(r.recordLoss(Loss{}, nil, lost, "the change that made their shard is lost"))
 	}
 	return nil
 }
@@ -154,18 +163,28 @@ func lossOf(lost wal.LostFrames) Loss {
 	return loss
 }
 
-func recordLoss(loss Loss, lost shardlog.LostRange, why string) Loss {
+func (r *repairer) recordLoss(
+	loss Loss, sh *catalogue.Shard, lost shardlog.LostRange, why string,
+) Loss {
 	loss.Kind, loss.What = LossRecords, why
 	loss.Folder = strconv.FormatUint(uint64(lost.Shard), 10)
 	loss.From, loss.To = lost.From, lost.To
-	at := func(ms int64) string {
-		if ms == 0 {
-			return ""
-		}
-		return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z")
-	}
-	loss.After, loss.Before = at(lost.After), at(lost.Before)
+	loss.After, loss.Before = r.neighbour(sh, lost.After), r.neighbour(sh, lost.Before)
 	return loss
+}
+
+// neighbour describes a record before or behind lost ones.
+func (r *repairer) neighbour(sh *catalogue.Shard, n shardlog.Number) *Neighbour {
+	if n.Index == 0 {
+		return nil
+	}
+	found := &Neighbour{
+		Index: n.Index, Arrival: time.UnixMilli(n.Arrival).UTC().Format("2006-01-02T15:04:05.000Z"),
+	}
+	if sh != nil && r.numbers != nil {
+		found.SequenceNumber = r.numbers(sh, n)
+	}
+	return found
 }
 
 // write makes the repair durable.

@@ -94,14 +94,14 @@ func exact(lost []fsck.Loss) bool {
 func (o *original) mend(t testing.TB, disk *vfs.Mem, what string) *fsck.RepairReport {
 	t.Helper()
 	before := tree(t, disk, "data")
-	shown, err := fsck.Repair(t.Context(), disk, "data", false)
+	shown, err := fsck.Repair(t.Context(), disk, "data", false, nil)
 	if errors.Is(err, wal.ErrNewerFormat) || errors.Is(err, wal.ErrNoLog) {
 		return nil
 	}
 	if err != nil || !maps.Equal(before, tree(t, disk, "data")) {
 		t.Fatalf("%s: to show the repair changes something, or fails: %v", what, err)
 	}
-	report, err := fsck.Repair(t.Context(), disk, "data", true)
+	report, err := fsck.Repair(t.Context(), disk, "data", true, nil)
 	if err != nil {
 		t.Fatalf("%s: %v, %+v", what, err, report)
 	}
@@ -111,7 +111,7 @@ func (o *original) mend(t testing.TB, disk *vfs.Mem, what string) *fsck.RepairRe
 	if report.Refused != "" {
 		return report
 	}
-	again, err := fsck.Repair(t.Context(), disk, "data", true)
+	again, err := fsck.Repair(t.Context(), disk, "data", true, nil)
 	if err != nil || !again.Whole {
 		t.Fatalf("%s: a second repair: %v, %+v", what, err, again)
 	}
@@ -135,6 +135,35 @@ func (o *original) mend(t testing.TB, disk *vfs.Mem, what string) *fsck.RepairRe
 		}
 	}
 	return report
+}
+
+// goOn puts records into a repaired directory. They and the ones before are there after a restart.
+func (o *original) goOn(t testing.TB, disk *vfs.Mem, what string) {
+	t.Helper()
+	before, err := serve(t, disk, "data", nil)
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	s, err := open(t, disk, config("data"))
+	if err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	const count = 12
+	for i := range count {
+		if _, err := (client{s}).kinesis("PutRecord", object{
+			"StreamName": "orders", "PartitionKey": strconv.Itoa(i), "Data": "bmV3",
+		}); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+	}
+	if err := s.Close(t.Context()); err != nil {
+		t.Fatalf("%s: %v", what, err)
+	}
+	sound(t, disk)
+	after, err := serve(t, disk, "data", nil)
+	if err != nil || !isSubsequence(before, after) || len(after) != len(before)+count {
+		t.Fatalf("%s: %d lines, then %d, %v", what, len(before), len(after), err)
+	}
 }
 
 func difference(got, want []string) string {
@@ -173,6 +202,9 @@ func TestRepairOfOneByte(t *testing.T) {
 			}
 			if records > 1 || report.Refused != "" || !report.OK {
 				t.Fatalf("%s: %d records lost: %+v", what, records, report)
+			}
+			if i%5 == 0 {
+				o.goOn(t, disk, what)
 			}
 			if report.Whole {
 				kinds["whole"]++
@@ -248,7 +280,7 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 	write(t, hurt, newest, content)
 	durable(t, hurt, "data")
 	whole := hurt.Crash(rand.New(rand.NewPCG(0, 0)))
-	report, err := fsck.Repair(t.Context(), whole, "data", true)
+	report, err := fsck.Repair(t.Context(), whole, "data", true, nil)
 	if err != nil || !report.OK || len(report.Lost) == 0 {
 		t.Fatalf("%v, %+v", err, report)
 	}
@@ -268,7 +300,7 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 			}
 			return nil
 		})
-		_, err := fsck.Repair(t.Context(), failing, "data", true)
+		_, err := fsck.Repair(t.Context(), failing, "data", true, nil)
 		if after == nil {
 			if err != nil || nth < 20 {
 				t.Errorf("%d changes: %v", nth, err)
@@ -276,13 +308,20 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 			return
 		}
 		for how, left := range map[string]*vfs.Mem{"power cut": after, "failed call": disk} {
-			again, err := fsck.Repair(t.Context(), left, "data", true)
+			again, err := fsck.Repair(t.Context(), left, "data", true, nil)
 			if err != nil || !again.OK {
 				t.Fatalf("change %d, %s: %v, %+v", nth, how, err, again)
 			}
+			lists := 0
+			for file := range tree(t, left, "data") {
+				if strings.HasPrefix(file, "data/lost-") && strings.HasSuffix(file, ".json") {
+					lists++
+				}
+			}
 			got, err := serve(t, left, "data", nil)
-			if err != nil || !slices.Equal(got, want) {
-				t.Fatalf("change %d, %s: %v\n%s", nth, how, err, difference(got, want))
+			if err != nil || !slices.Equal(got, want) || lists != 1 {
+				t.Fatalf("change %d, %s: %v, %d lists\n%s", nth, how, err, lists,
+					difference(got, want))
 			}
 		}
 	}
@@ -344,11 +383,141 @@ func TestRepairIsRefused(t *testing.T) {
 	content[30] ^= 1
 	write(t, disk, name, content)
 	before := tree(t, disk, "data")
-	report, err := fsck.Repair(t.Context(), disk, "data", true)
+	report, err := fsck.Repair(t.Context(), disk, "data", true, nil)
 	if err != nil || report.Refused == "" || report.OK || report.Written {
 		t.Errorf("%v, %+v", err, report)
 	}
 	if !maps.Equal(before, tree(t, disk, "data")) {
 		t.Error("something was changed")
+	}
+}
+
+// A damaged first block of a log file costs nothing, whichever byte it is.
+func TestRepairOfAFirstBlock(t *testing.T) {
+	o := filled(t)[0]
+	files := slices.Sorted(maps.Keys(tree(t, o.disk, "data/wal")))
+	mended := 0
+	for _, name := range files {
+		for at := 0; at < 48; at += 5 {
+			disk := o.clone(t)
+			content := read(t, disk, name)
+			content[at] ^= 1
+			write(t, disk, name, content)
+			report := o.mend(t, disk, fmt.Sprintf("%s, byte %d", name, at))
+			if len(report.Lost) > 0 || !report.OK {
+				t.Fatalf("%s, byte %d: %+v", name, at, report)
+			}
+			if !report.Whole {
+				mended++
+			}
+		}
+	}
+	if mended < 10 {
+		t.Errorf("only %d cases of damage", mended)
+	}
+}
+
+// Numbers skip ahead after damage to the log, whose newest records may be lost, and not after damage
+// to a segment alone.
+func TestNumbersSkipAfterALostEnd(t *testing.T) {
+	for name, skips := range map[string]bool{
+		"data/wal/000000000005.wal":              true,
+		"data/shards/1/00000000000000000001.seg": false,
+	} {
+		o := filled(t)[0]
+		if !skips {
+			o = filled(t)[1]
+		}
+		disk := o.clone(t)
+		content := read(t, disk, name)
+		at := 40
+		if skips {
+			at = 4096 + 100
+		}
+		content[at] ^= 1
+		write(t, disk, name, content)
+		o.mend(t, disk, name)
+		for _, st := range sound(t, disk).Streams {
+			for _, sh := range st.Shards {
+				if sh.Open && sh.Skips > 0 != skips {
+					t.Errorf("%s: %s %s: %d skips", name, st.Name, sh.ShardID, sh.Skips)
+				}
+			}
+		}
+	}
+}
+
+// Directories of all older formats are repaired.
+func TestOlderFormatsAreRepaired(t *testing.T) {
+	for format := 1; format <= 4; format++ {
+		for _, how := range []string{"closed", "killed"} {
+			from := fmt.Sprintf("testdata/format-%d/", format)
+			o := &original{name: from + how, disk: vfs.NewMem()}
+			copyTree(t, vfs.OS{}, from+how, o.disk, "data")
+			text, err := os.ReadFile(from + "served.txt")
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.served = strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+			disk := o.clone(t)
+			name := "data/shards/2/00000000000000000001.seg"
+			content := read(t, disk, name)
+			content[40] ^= 1
+			write(t, disk, name, content)
+			report := o.mend(t, disk, o.name)
+			if len(report.Lost) != 1 || report.Lost[0].To-report.Lost[0].From != 1 {
+				t.Errorf("%s: %+v", o.name, report)
+			}
+		}
+	}
+}
+
+// On a full disk a repair fails, and changes nothing that counts: with room it succeeds.
+func TestRepairOnAFullDisk(t *testing.T) {
+	o := filled(t)[0]
+	disk := o.clone(t)
+	name := "data/shards/1/00000000000000000001.seg"
+	content := read(t, disk, name)
+	content[40] ^= 1
+	write(t, disk, name, content)
+	failed := 0
+	for room := int64(0); ; room += 3000 {
+		tight := vfs.NewMem()
+		copyTree(t, disk, "data", tight, "data")
+		tight.SetLimit(tight.Used() + room)
+		_, err := fsck.Repair(t.Context(), tight, "data", true, nil)
+		tight.SetLimit(1 << 40)
+		if err == nil {
+			break
+		}
+		failed++
+		report := o.mend(t, tight, fmt.Sprintf("room for %d bytes", room))
+		if len(report.Lost) != 1 {
+			t.Fatalf("room for %d bytes: %+v", room, report.Lost)
+		}
+	}
+	if failed < 3 {
+		t.Errorf("it failed %d times", failed)
+	}
+}
+
+// Records go on behind a lost last record of a shard, in another segment.
+func TestRecordsAfterALostLastOne(t *testing.T) {
+	o := filled(t)[1]
+	disk := o.clone(t)
+	for _, shard := range []string{"1", "2"} {
+		name := "data/shards/" + shard + "/00000000000000000001.seg"
+		content := read(t, disk, name)
+		content[len(content)-1] ^= 1
+		write(t, disk, name, content)
+	}
+	if report := o.mend(t, disk, "the last records"); len(report.Lost) != 2 {
+		t.Fatalf("%+v", report)
+	}
+	o.goOn(t, disk, "the last records")
+	report, out := text(t, disk)
+	if report.Records.Lost != 2 || !strings.Contains(out, "2 records are lost, which an earlier") ||
+		report.Records.Count != 110-2+12 {
+		t.Errorf("%+v\n%s", report.Records, out)
 	}
 }

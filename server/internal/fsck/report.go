@@ -57,8 +57,9 @@ type Torn struct {
 type Records struct {
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
-	Count    uint64 `json:"count"` // visible ones
-	InLog    int    `json:"inLog"` // of them: those that the next start moves into segments
+	Count    uint64 `json:"count"`          // visible ones
+	InLog    int    `json:"inLog"`          // of them: the next start moves these into segments
+	Lost     uint64 `json:"lost,omitempty"` // besides: those that an earlier repair found lost
 }
 
 // Stream is a stream of the catalogue.
@@ -79,6 +80,7 @@ type Shard struct {
 	InLog    int    `json:"inLog"`
 	Segments int    `json:"segments"`
 	Bytes    int64  `json:"bytes"`
+	Lost     uint64 `json:"lost,omitempty"`  // of these, by an earlier repair
 	Skips    int    `json:"skips,omitempty"` // the number of jumps in its sequence numbers
 }
 

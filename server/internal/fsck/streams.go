@@ -35,7 +35,7 @@ func (c *checker) streams(all *catalogue.Catalogue) {
 			} else {
 				shard.Oldest, shard.Next, shard.InLog = found.Oldest, found.Next, found.InLog
 				shard.Segments, shard.Bytes = found.Segments, found.Bytes
-				shard.Skips = found.Skips
+				shard.Skips, shard.Lost = found.Skips, found.Lost
 			}
 			c.names[sh.Log] = name
 			stream.Shards = append(stream.Shards, shard)

@@ -78,6 +78,10 @@ func (r *Report) writeFiles(say func(format string, args ...any)) {
 	}
 	say("records: %d in %s, %s", r.Records.Count,
 		plural(r.Records.Segments, "segment", "segments"), size(r.Records.Bytes))
+	if r.Records.Lost > 0 {
+		say("  %s lost, which an earlier repair has listed in %s",
+			plural(int(r.Records.Lost), "record is", "records are"), "lost-….json")
+	}
 	if r.Records.InLog > 0 {
 		say("  %d of them are known from the log alone, and the next start writes them to segments",
 			r.Records.InLog)
@@ -106,7 +110,7 @@ func (r *Report) writeContent(say func(format string, args ...any)) {
 					plural(sh.Skips, "time", "times")
 			}
 			say("  %s, %s, folder shards/%s: %s, indexes %d to %d; %s, %s%s", sh.ShardID, state,
-				sh.Folder, plural(int(sh.Next-sh.Oldest), "record", "records"), sh.Oldest,
+				sh.Folder, plural(int(sh.Next-sh.Oldest-sh.Lost), "record", "records"), sh.Oldest,
 				sh.Next-1, plural(sh.Segments, "segment", "segments"), size(sh.Bytes), skips)
 		}
 	}

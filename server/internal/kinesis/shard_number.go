@@ -40,3 +40,8 @@ func continuation(sh *catalogue.Shard, serial uint64) sequenceNumber {
 		arrival: maxArrival,
 	}
 }
+
+// SequenceNumber returns the sequence number of a record of the shard, as answers have it.
+func SequenceNumber(sh *catalogue.Shard, n shardlog.Number) string {
+	return numberOf(sh, n).String()
+}

@@ -24,10 +24,11 @@ type Inspected struct {
 	Next     uint64
 	Arrival  int64 // of the newest record, ms since 1970
 	Sealed   bool
-	Segments int   // files that the snapshot names
-	Bytes    int64 // of the segments
-	InLog    int   // records that the next start writes from the log to segments
-	Skips    int   // the number of the serials' skips
+	Segments int    // files that the snapshot names
+	Bytes    int64  // of the segments
+	InLog    int    // records that the next start writes from the log to segments
+	Skips    int    // the number of the serials' skips
+	Lost     uint64 // records in [Oldest, Next) that an earlier repair has found lost
 	damaged  bool
 	image    shardImage
 }
@@ -70,7 +71,8 @@ func (in *Inspector) Restore(snapshot []byte) error {
 		in.store.Create(image.id).seq.sealed = image.sealed
 		sh := &Inspected{
 			ID: image.id, Oldest: image.oldest, Next: image.next, Arrival: image.arrival,
-			Segments: len(image.segments), Skips: len(image.skips), image: image,
+			Segments: len(image.segments), Skips: len(image.skips), Lost: image.lost(),
+			image: image,
 		}
 		for _, seg := range image.segments {
 			sh.Bytes += seg.size
@@ -87,6 +89,7 @@ func (in *Inspector) Replay(at wal.LSN, payload []byte) error {
 		if err == nil {
 			sh := in.at(id)
 			sh.Oldest = max(sh.Oldest, min(oldest, sh.Next))
+			sh.Lost = sh.lostFrom(sh.Oldest)
 		}
 		return err
 	}
@@ -125,6 +128,15 @@ func (in *Inspector) replaySkip(payload []byte) error {
 		sh.Skips++
 	}
 	return nil
+}
+
+// lostFrom returns the number of records from an index on that the snapshot lacks.
+func (sh *Inspected) lostFrom(oldest uint64) uint64 {
+	image := sh.image
+	if image.oldest = max(image.oldest, min(oldest, image.next)); image.id == 0 {
+		return 0
+	}
+	return image.lost()
 }
 
 // Freeze implements wal.Machine. The log never calls it on an inspector.

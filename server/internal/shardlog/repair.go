@@ -270,26 +270,29 @@ func (r *Repairer) Freeze() func(ctx context.Context) ([]byte, error) {
 type LostRange struct {
 	Shard    ID
 	From, To uint64
-	// After and Before are the arrivals of the records before and behind, in ms since 1970; 0 if
-	// there is none.
-	After, Before int64
+	// After and Before are the numbers of the whole records before and behind; zero if there is
+	// none.
+	After, Before Number
 }
 
 // lost returns the records in [oldest, next) that no piece has, without those that an earlier
 // repair has found lost.
 func (sh *repair) lost() (lost []LostRange) {
-	gap := func(from, to uint64, after, before int64) {
+	gap := func(from, to uint64, after, before Number) {
 		for _, each := range sh.unknown(from, to) {
 			each.After, each.Before = after, before
 			lost = append(lost, each)
 		}
 	}
-	end, arrival := sh.image.oldest, int64(0)
-	for _, p := range sh.kept {
-		gap(end, p.first, arrival, p.firstArrival)
-		end, arrival = max(end, p.end), p.lastArrival
+	number := func(index uint64, arrival int64) Number {
+		return Number{Index: index, Serial: sh.image.skips.serial(index), Arrival: arrival}
 	}
-	gap(end, sh.image.next, arrival, 0)
+	end, last := sh.image.oldest, Number{}
+	for _, p := range sh.kept {
+		gap(end, p.first, last, number(p.first, p.firstArrival))
+		end, last = max(end, p.end), number(p.end-1, p.lastArrival)
+	}
+	gap(end, sh.image.next, last, Number{})
 	return lost
 }
 

@@ -74,6 +74,9 @@ func (in *inspector) images() ([]image, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(images) > 0 && len(images[0].damage) == 0 {
+			each.parts = nil // only checked
+		}
 		images = append(images, each)
 	}
 	names, err := in.folder.fs.List(in.folder.dir)

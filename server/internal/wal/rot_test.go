@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
+	"sync/atomic"
 	"testing"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -151,26 +152,42 @@ func removeAll(fs vfs.FS, dir string) error {
 	return err
 }
 
-// twoSnapshots is a directory with two snapshots, frames before, between and behind them.
-func twoSnapshots(t *testing.T) (disk *vfs.Mem, ids []uint64, older, newest LSN) {
+// twoSnapshots is a directory with two snapshots, frames before, between and behind them, and
+// without the log's beginning.
+func twoSnapshots(t *testing.T) (disk *vfs.Mem, ids []uint64, newest LSN) {
 	t.Helper()
 	disk = vfs.NewCrashable()
-	ids = upTo(15)
-	for life := range 2 {
+	ids = upTo(100)
+	for life := range 4 {
 		b := start(t, config(disk))
-		b.commit(t, 20, ids[life*5:life*5+5]...)
+		var ending atomic.Bool // only Close makes a checkpoint: a file or more lies between two
+		b.journal.finish = func(context.Context) error {
+			if !ending.Load() {
+				return errors.New("not yet")
+			}
+			return nil
+		}
+		b.commit(t, 900, ids[life*20:life*20+20]...)
+		ending.Store(true)
 		b.stop(t)
-		older, newest = newest, b.Durable()
+		newest = b.Durable()
 	}
 	b := start(t, config(disk))
 	defer b.stop(t)
-	b.commit(t, 20, ids[10:]...)
-	return clone(disk), ids, older, newest
+	b.commit(t, 900, ids[80:85]...)
+	if b.mu.segments[0].start == 0 {
+		t.Fatal("the log reaches back to its beginning")
+	}
+	// Make the removals durable: clone would undo them.
+	if err := errors.Join(disk.SyncDir("data"), disk.SyncDir("data/wal")); err != nil {
+		t.Fatal(err)
+	}
+	return clone(disk), ids[:85], newest
 }
 
 // A start with a damaged snapshot uses the one before it, and the log from there on.
 func TestRotInASnapshot(t *testing.T) {
-	disk, ids, _, newest := twoSnapshots(t)
+	disk, ids, newest := twoSnapshots(t)
 	name := snapshotName("data", newest)
 	info, err := disk.Stat(name)
 	if err != nil {
