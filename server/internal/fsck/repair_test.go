@@ -130,7 +130,8 @@ func (o *original) mend(t testing.TB, disk *vfs.Mem, what string) *fsck.RepairRe
 	}
 	if len(report.Lost) > 0 {
 		var list []map[string]any
-		if err := jsonFile(t, disk, report.List, &list); err != nil || len(list) != len(report.Lost) {
+		err := jsonFile(t, disk, report.List, &list)
+		if err != nil || len(list) != len(report.Lost) {
 			t.Fatalf("%s: the list %s: %v, %v", what, report.List, list, err)
 		}
 	}
@@ -264,7 +265,7 @@ func durable(t testing.TB, disk vfs.FS, dir string) {
 	}
 }
 
-// A crash at any change of the disk leaves the directory as it was or repaired: a further repair ends
+// A crash at any change of the disk leaves the directory as it was or repaired: a further one ends
 // with the same records, and one crash never adds a loss. The same holds if a change fails.
 func TestRepairSurvivesCrashes(t *testing.T) {
 	o := filled(t)[0]
@@ -417,7 +418,7 @@ func TestRepairOfAFirstBlock(t *testing.T) {
 	}
 }
 
-// Numbers skip ahead after damage to the log, whose newest records may be lost, and not after damage
+// Numbers skip ahead after damage to the log: its newest records may be lost. Not so after damage
 // to a segment alone.
 func TestNumbersSkipAfterALostEnd(t *testing.T) {
 	for name, skips := range map[string]bool{

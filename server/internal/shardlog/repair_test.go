@@ -27,7 +27,8 @@ func payloadOf(first uint64, count int) []byte {
 	p := appendBatchHeader(nil, 7, b)
 	for i := range count {
 		number := Number{Index: first + uint64(i), Arrival: 1000}
-		p = appendFrame(p, frameSeed(7), number, Entry{"key", fmt.Appendf(nil, "record %d", number.Index)})
+		data := fmt.Appendf(nil, "record %d", number.Index)
+		p = appendFrame(p, frameSeed(7), number, Entry{"key", data})
 	}
 	return p
 }

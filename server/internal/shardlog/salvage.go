@@ -89,14 +89,22 @@ func (s salvage) resync(off int, bad uint64) (int, uint64, bool) {
 }
 
 // search returns the first frame from an offset on that verifies as a record after bad, which
-// belongs at off. Each lost record took at least a frame's header.
+// belongs at off. Each lost record took at least a frame's header. The search gives up after
+// maxSearch bytes of checksums: data may hold very many headers that look right.
 func (s salvage) search(from, off int, bad uint64) (int, uint64, bool) {
-	le := binary.LittleEndian
+	le, summed := binary.LittleEndian, 0
 	for at := from; at+frameHeader <= len(s.buf); at++ {
 		p := s.buf[at:]
 		index := le.Uint64(p[8:])
 		if index <= bad || index >= s.end || index-bad > uint64(at-off)/frameHeader {
 			continue
+		}
+		length, err := frameLength(p)
+		if err != nil || length > len(p) {
+			continue
+		}
+		if summed += length; summed > maxSearch {
+			break
 		}
 		if _, err := parseFrame(p, s.seed, index); err == nil {
 			return at, index, true
@@ -104,6 +112,9 @@ func (s salvage) search(from, off int, bad uint64) (int, uint64, bool) {
 	}
 	return 0, 0, false
 }
+
+// maxSearch is about a tenth of a second of checksums, and many times a segment.
+const maxSearch = 1 << 30
 
 // anyIndex is the end of a salvage that does not know how many records there are.
 const anyIndex = math.MaxUint64
