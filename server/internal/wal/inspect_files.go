@@ -31,6 +31,11 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 			}
 			last = f.generation
 		}
+		if damage := in.adopted[f.generation]; damage != nil && log.Frames > 0 {
+			in.found.Damage = append(in.found.Damage, damage)
+		} else if damage != nil { // a start needs no frame of this file
+			in.found.Spare = append(in.found.Spare, damage)
+		}
 		in.found.Files = append(in.found.Files, log)
 	}
 	return in.damaged(in.folder.checkUnbegun(files, last, in.found.End, note{}))
