@@ -39,6 +39,7 @@ type Server struct {
 	fs        vfs.FS // nil: the operating system's
 	faults    *fault.Injector
 	network   *network
+	began     time.Time
 	random    *rand.Rand         // of crashes; nil without WithCrashes
 	authority *localca.Authority // nil without WithTLS
 	aws       aws.Config
@@ -95,8 +96,8 @@ func Start(ctx context.Context, options ...Option) (*Server, error) {
 	s := &Server{
 		cfg: settings.server, fs: settings.fs, faults: settings.faults,
 		network: &settings.network, random: settings.random,
-		authority: settings.authority,
-		turn:      make(chan struct{}, 1),
+		authority: settings.authority, began: time.Now(),
+		turn: make(chan struct{}, 1),
 	}
 	life, err := s.start(ctx)
 	if err != nil {
@@ -109,8 +110,15 @@ func Start(ctx context.Context, options ...Option) (*Server, error) {
 	return s, nil
 }
 
+// boot is of a machine that had been up for a day, so that data expire, whatever the uptime of the
+// test's own machine is.
+func (s *Server) boot() (id string, since time.Duration) {
+	return "runneltest", 24*time.Hour + time.Since(s.began)
+}
+
 func (s *Server) start(ctx context.Context) (*running, error) {
-	opened, err := server.Open(ctx, s.cfg, seam.OnFS(s.fs), seam.WithFaults(s.faults))
+	opened, err := server.Open(ctx, s.cfg, seam.OnFS(s.fs), seam.WithFaults(s.faults),
+		seam.WithBoot(s.boot))
 	if err != nil {
 		return nil, err
 	}

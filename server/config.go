@@ -44,6 +44,11 @@ type Config struct {
 	// Default 100 ms.
 	StreamDelay time.Duration
 
+	// AcceptClock says that the system's clock is right at the start. The server's clock then
+	// follows it forward at once, however far, and data expire though the two differ: see
+	// docs/serve.md. It is for one start after the clock was checked. Default false.
+	AcceptClock bool
+
 	// TLS encrypts Serve's connections; it needs certificates, and its NextProtos are set.
 	// Connections to a loopback address may then still be plain. Default nil: everything is plain.
 	TLS *tls.Config

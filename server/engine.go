@@ -106,7 +106,10 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 // openClock opens the directory's clock. A clock in memory needs no file: after a restart there are
 // no data that it could be behind.
 func (e *engine) openClock(cfg settings) (err error) {
-	settings := serverclock.Config{Wall: cfg.Wall, FS: cfg.FS, Dir: cfg.Dir, Logger: cfg.Logger}
+	settings := serverclock.Config{
+		Wall: cfg.Wall, Boot: cfg.Boot, FS: cfg.FS, Dir: cfg.Dir, Accept: cfg.AcceptClock,
+		Logger: cfg.Logger,
+	}
 	if cfg.Memory {
 		e.clock = serverclock.New(settings)
 		return nil

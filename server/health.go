@@ -10,7 +10,8 @@ import (
 	"github.com/runnel-stream/runnel/internal/origin"
 )
 
-// health answers 200 "ok" if calls are served, and otherwise 503 with the reason.
+// health answers 200 "ok" if calls are served, and otherwise 503 with the reason. While the
+// server's clock and the system's differ by more than a minute, a second line says so.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	s.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -20,7 +21,31 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, reason)
 		return
 	}
-	_, _ = io.WriteString(w, "ok\n")
+	_, _ = io.WriteString(w, "ok\n"+s.clockLine())
+}
+
+// clockLine returns the line on the difference of the clocks, or "".
+func (s *Server) clockLine() string {
+	clock := s.clock.Load()
+	if clock == nil {
+		return ""
+	}
+	ahead, differs, accepted := clock.Difference()
+	side := "ahead of"
+	if ahead < 0 {
+		side = "behind"
+	}
+	switch {
+	case !differs:
+		return ""
+	case accepted:
+		return fmt.Sprintf("the server's clock is %v %s the system's clock, which --accept-clock "+
+			"says is right: data expire by elapsed time\n", ahead.Abs(), side)
+	default:
+		return fmt.Sprintf("the server's clock is %v %s the system's clock: no data expire until "+
+			"they agree; if the system's clock is right, restart with --accept-clock\n",
+			ahead.Abs(), side)
+	}
 }
 
 func (s *Server) unhealthy() string {

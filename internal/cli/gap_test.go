@@ -41,7 +41,7 @@ func newLossRun(t *testing.T) *lossRun {
 }
 
 // step moves the server's clock, and returns when the server gives the new time: it notes a step
-// on the disk first.
+// on the disk first. A text as "25h passed" moves the time since the boot, too.
 func (r *lossRun) step(by string) {
 	r.t.Helper()
 	before := time.Now()
@@ -101,7 +101,7 @@ func TestArchiverThatWasAway(t *testing.T) {
 	r.put(10)
 	r.once().want(0)
 	r.put(1000)
-	r.step("25h")
+	r.step("25h passed")
 	r.put(2000)
 	r.trim()
 	again := r.once()

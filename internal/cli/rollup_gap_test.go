@@ -36,7 +36,7 @@ func TestRollupThatWasAway(t *testing.T) {
 		rollup(place).want(0)
 	}
 	r.put(1000)
-	r.step("25h")
+	r.step("25h passed")
 	r.put(20)
 	r.trim()
 	for i, place := range places {
@@ -115,7 +115,7 @@ func TestRollupBeforeAGapWithoutRecords(t *testing.T) {
 			rollup(place).want(0)
 		}
 		r.put(1000)
-		r.step("25h")
+		r.step("25h passed")
 		if isSplit {
 			r.start("shards", "split", "shardId-000000000000", "--endpoint", r.endpoint, "--stream",
 				"one", "--yes").want(0)

@@ -23,7 +23,7 @@ type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
 	limits                                         string
-	memory, tls, child, skipDamaged                bool
+	memory, tls, child, skipDamaged, acceptClock   bool
 	streams, allowOrigins                          []string
 	streamDelay                                    time.Duration
 }
@@ -83,6 +83,9 @@ again.`,
 	flags.StringVar(&f.limits, "limits", "off",
 		"off, aws, or single limits on throughput and calls, as "+
 			"'aws,orders/write-bytes=64KiB' (see docs/limits.md)")
+	flags.BoolVar(&f.acceptClock, "accept-clock", false,
+		"the system's clock is right now: follow it, and let data expire; for one start, when "+
+			"/health shows that the server's clock differs (see docs/serve.md)")
 	flags.StringVar(&f.chaos, "chaos", "",
 		"faults on request, as 'seed=7 PutRecords:lose-answer@3' (see docs/chaos.md)")
 	flags.BoolVar(&f.child, "child", false,

@@ -58,6 +58,7 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	if f.streamDelay < 0 {
 		return cfg, exit.Usage("--stream-delay %v: want 0 or more", f.streamDelay)
 	}
+	cfg.AcceptClock = f.acceptClock
 	if cfg.StreamDelay = f.streamDelay; cfg.StreamDelay == 0 {
 		cfg.StreamDelay = -1 // which is no time; 0 is the default
 	}

@@ -224,7 +224,7 @@ func TestPause(t *testing.T) {
 				for _, first := range []string{"put", "health"} {
 					name := name + " after " + first
 					conn := p.dial(encrypted)
-					text := "GET /health HTTP/1.1\r\nHost: h\r\n\r\n"
+					text := "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 					if first == "put" {
 						text = p.text(p.put(name))
 						want = append(want, name)
@@ -389,7 +389,7 @@ func TestSlowRequest(t *testing.T) {
 		for part, length := range map[string]int{"head": 10, "body": len(text) - 5} {
 			conn := p.dial(encrypted)
 			if encrypted { // a call before, so that the connection is no part of the request
-				p.write(conn, "GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+				p.write(conn, "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
 				if _, err := conn.Read(make([]byte, 4096)); err != nil {
 					t.Fatal(err)
 				}
@@ -454,7 +454,7 @@ func TestServerTime(t *testing.T) {
 	}
 	health := func(what string) {
 		t.Helper()
-		date(what, p.dial(true), "GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+		date(what, p.dial(true), "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	}
 	look := func(what string) {
 		t.Helper()

@@ -21,6 +21,7 @@ const (
 	EnvH = "RUNNEL_TEST_H"
 	// EnvClock names a file with a duration, as "-15m", that Wall adds to the system's clock. Each
 	// call of Wall reads the file again, so that a test can step the clock of a running process.
+	// After "25h passed" the clock was not stepped: Passed, too, returns that time.
 	EnvClock = "RUNNEL_TEST_CLOCK"
 )
 
@@ -64,23 +65,34 @@ func SetH(t test, short time.Duration) {
 func Wall() time.Time {
 	now := time.Now().Round(0)
 	if name := clockFile.Load(); name != nil {
-		return now.Add(offset(*name))
+		by, _ := offset(*name)
+		return now.Add(by)
 	}
 	return now
 }
 
+// Passed returns the time that CLOCK_BOOTTIME has to count in addition, so that time seems to pass.
+func Passed() time.Duration {
+	if name := clockFile.Load(); name != nil {
+		if by, passed := offset(*name); passed {
+			return by
+		}
+	}
+	return 0
+}
+
 // offset reads a clock file. A file that is missing, empty or not a duration means no offset: a
 // test may be writing it at that moment.
-func offset(name string) time.Duration {
+func offset(name string) (by time.Duration, passed bool) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	by, err := time.ParseDuration(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
+	duration, passed := strings.CutSuffix(strings.TrimSpace(string(text)), " passed")
+	if by, err = time.ParseDuration(duration); err != nil {
+		return 0, false
 	}
-	return by
+	return by, passed
 }
 
 // FromEnv takes EnvH and EnvClock over, for the rest of the process. Only the TestMain of a package

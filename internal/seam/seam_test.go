@@ -3,6 +3,7 @@ package seam_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,12 +37,14 @@ func TestFromEnv(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want time.Duration
-	}{{"", 0}, {"15m\n", 15 * time.Minute}, {"-1h", -time.Hour}, {"soon", 0}} {
+	}{{"", 0}, {"15m\n", 15 * time.Minute}, {"-1h", -time.Hour}, {"25h passed", 25 * time.Hour}, {"soon", 0}} {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		apart := time.Until(seam.Wall()) - c.want
-		if apart < -time.Second || apart > time.Second {
+		passed := strings.HasSuffix(c.text, "passed")
+		if apart < -time.Second || apart > time.Second || (seam.Passed() == c.want) != passed &&
+			c.want != 0 {
 			t.Errorf("with %q in the file, Wall is %v off", c.text, apart)
 		}
 	}
@@ -66,10 +69,11 @@ func TestOptions(t *testing.T) {
 	disk, faults := vfs.NewMem(), new(fault.Injector)
 	for _, option := range []seam.Option{
 		seam.OnFS(disk), seam.WithWall(time.Now), seam.WithFaults(faults),
+		seam.WithBoot(func() (string, time.Duration) { return "boot", 0 }),
 	} {
 		option(&s)
 	}
-	if s.FS != disk || s.Wall == nil || s.Faults != faults {
+	if s.FS != disk || s.Wall == nil || s.Boot == nil || s.Faults != faults {
 		t.Errorf("%+v", s)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -107,7 +108,7 @@ func (c *Catalogue) All() iter.Seq[*Stream] { return maps.Values(c.streams) }
 func (c *Catalogue) Get(key Key) *Stream { return c.streams[key] }
 
 // Find returns the stream, or nil if it does not exist at that time, inside Read or Write.
-func (c *Catalogue) Find(world wire.World, name string, now int64) *Stream {
+func (c *Catalogue) Find(world wire.World, name string, now serverclock.Moment) *Stream {
 	st := c.streams[Key{world, name}]
 	if st == nil || st.Gone(now) {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 )
 
@@ -267,9 +268,9 @@ func TestOldSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := c.Find(home, "orders", 2000)
+	st := c.Find(home, "orders", serverclock.At(2000))
 	if st == nil || st.Mode != ModeOnDemand || st.MaxRecord != 2048 || st.Tags != nil ||
-		st.EncryptionType() != EncryptionNone || st.Encrypts(2000) || st.Status(2000) != StatusActive {
+		st.EncryptionType() != EncryptionNone || st.Encrypts(2000) || st.Status(serverclock.At(2000)) != StatusActive {
 		t.Errorf("the stream is %+v", st)
 	}
 	// A resharding took effect at once, at the beginning of UPDATING.
@@ -286,8 +287,8 @@ func TestOldSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	st = c.Find(home, "orders", 4099)
-	if len(st.routes) != 1 || st.Status(4099) != StatusUpdating || st.Status(4100) != StatusActive {
+	st = c.Find(home, "orders", serverclock.At(4099))
+	if len(st.routes) != 1 || st.Status(serverclock.At(4099)) != StatusUpdating || st.Status(serverclock.At(4100)) != StatusActive {
 		t.Errorf("the stream that was resharded is %+v", st)
 	}
 	if got := c.Account(home).Commitment.Status(2000); got != CommitmentDisabled {
@@ -322,7 +323,7 @@ func FuzzReplay(f *testing.F) {
 				t.Fatalf("stream %q has no open shard", st.Name)
 			}
 			st.Route(keyspace.Max())
-			st.Listed(1 << 40)
+			st.Listed(serverclock.At(1 << 40))
 			takePending(t, c, st)
 		}
 		if err := New(new(ledger)).Restore([]byte(freeze(t, c))); err != nil {
@@ -359,12 +360,12 @@ func takePending(t *testing.T, c *Catalogue, st *Stream) {
 	if len(st.Pending) == 0 || c.state.NextLog > 1<<62 { // which no directory gets to
 		return
 	}
-	ch := c.scaling(st, st.Pending, 1<<40)
+	ch := c.scaling(st, st.Pending, serverclock.At(1<<40))
 	ch.Seq = c.state.Seq + 1
 	if _, err := c.apply(ch); err != nil {
 		t.Fatalf("what is pending cannot be done: %v", err)
 	}
-	if st := c.streams[st.Key()]; len(st.Pending) != 0 || st.Status(1<<40) == StatusUpdating {
+	if st := c.streams[st.Key()]; len(st.Pending) != 0 || st.Status(serverclock.At(1<<40)) == StatusUpdating {
 		t.Fatalf("it was done, and the stream is still %+v", st)
 	}
 }

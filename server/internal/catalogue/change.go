@@ -30,7 +30,8 @@ const (
 type Change struct {
 	Seq       uint64        `json:"seq"` // 1, 2, 3, …
 	Op        string        `json:"op"`
-	At        int64         `json:"at"` // ms since 1970
+	At        int64         `json:"at"`                // ms since 1970
+	Elapsed   int64         `json:"elapsed,omitempty"` // elapsed ms; consumer; 0: as At
 	World     *wire.World   `json:"world,omitempty"`
 	Name      string        `json:"name,omitempty"`
 	Key       []byte        `json:"key,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -17,7 +18,7 @@ type Consumer struct {
 	// Created is in ms since 1970. The ARN holds its second. No two consumers that a stream had
 	// under one name share that second, so Created may be a little ahead of the clock.
 	Created int64 `json:"created"`
-	// Phase is a state that passes at Until (ms since 1970): CREATING into ACTIVE, DELETING
+	// Phase is a state that passes at Until (elapsed ms): CREATING into ACTIVE, DELETING
 	// into nothing. Empty: ACTIVE.
 	Phase  string            `json:"phase,omitempty"`
 	Until  int64             `json:"until,omitempty"`
@@ -26,11 +27,13 @@ type Consumer struct {
 }
 
 // gone reports whether the consumer's deletion has come to its end.
-func (c *Consumer) gone(now int64) bool { return c.Phase == StatusDeleting && now >= c.Until }
+func (c *Consumer) gone(now serverclock.Moment) bool {
+	return c.Phase == StatusDeleting && now.Elapsed >= c.Until
+}
 
 // Status returns the ConsumerStatus at a time.
-func (c *Consumer) Status(now int64) string {
-	if c.Phase == StatusDeleting || (c.Phase != "" && now < c.Until) {
+func (c *Consumer) Status(now serverclock.Moment) string {
+	if c.Phase == StatusDeleting || (c.Phase != "" && now.Elapsed < c.Until) {
 		return c.Phase
 	}
 	return StatusActive
@@ -38,7 +41,7 @@ func (c *Consumer) Status(now int64) string {
 
 // ConsumerStatus returns the ConsumerStatus of one of the stream's consumers. The deletion of a
 // stream deletes its consumers.
-func (st *Stream) ConsumerStatus(c *Consumer, now int64) string {
+func (st *Stream) ConsumerStatus(c *Consumer, now serverclock.Moment) string {
 	if st.Status(now) == StatusDeleting {
 		return StatusDeleting
 	}
@@ -58,7 +61,7 @@ func (c *Consumer) ARN(st *Stream) string {
 }
 
 // ConsumersAt returns the stream's consumers at a time, by name.
-func (st *Stream) ConsumersAt(now int64) []*Consumer {
+func (st *Stream) ConsumersAt(now serverclock.Moment) []*Consumer {
 	there := make([]*Consumer, 0, len(st.Consumers))
 	for _, c := range st.Consumers {
 		if !c.gone(now) {
@@ -69,7 +72,7 @@ func (st *Stream) ConsumersAt(now int64) []*Consumer {
 }
 
 // Consumer returns the consumer of a name at that time, or nil.
-func (st *Stream) Consumer(name string, now int64) *Consumer {
+func (st *Stream) Consumer(name string, now serverclock.Moment) *Consumer {
 	at, found := slices.BinarySearchFunc(st.Consumers, name, compareConsumer)
 	if !found || st.Consumers[at].gone(now) {
 		return nil
@@ -85,10 +88,12 @@ func (c *Catalogue) applyConsumer(st *Stream, ch *Change) error {
 	if ch.Consumer == nil || !IsName(ch.Consumer.Name) {
 		return fmt.Errorf("%w: no consumer", errChange)
 	}
+	elapsed := cmp.Or(ch.Elapsed, ch.At)
 	next := st.copy()
 	next.Consumers = make([]*Consumer, 0, len(st.Consumers)+1)
 	for _, old := range st.Consumers {
-		forgotten := old.gone(ch.At) && old.Created/1000 < ch.At/1000
+		forgotten := old.gone(serverclock.Moment{Elapsed: elapsed}) &&
+			old.Created/1000 < ch.At/1000
 		if old.Name != ch.Consumer.Name && !forgotten {
 			next.Consumers = append(next.Consumers, old)
 		}
@@ -111,17 +116,20 @@ func checkConsumers(consumers []*Consumer) error {
 
 // ConsumerCreated returns the creation time, in ms, of a consumer that is registered now. After a
 // deleted one of the same name, it returns a later second, so that the ARNs differ.
-func (st *Stream) ConsumerCreated(name string, now int64) int64 {
+func (st *Stream) ConsumerCreated(name string, now serverclock.Moment) int64 {
 	at, found := slices.BinarySearchFunc(st.Consumers, name, compareConsumer)
 	if !found {
-		return now
+		return now.Stamp
 	}
-	return max(now, (st.Consumers[at].Created/1000+1)*1000)
+	return max(now.Stamp, (st.Consumers[at].Created/1000+1)*1000)
 }
 
 // PutConsumer makes next the stream's consumer of its name.
-func (c *Catalogue) PutConsumer(tx *wal.Tx, st *Stream, next *Consumer, now int64) error {
+func (c *Catalogue) PutConsumer(
+	tx *wal.Tx, st *Stream, next *Consumer, now serverclock.Moment,
+) error {
 	return c.Commit(tx, &Change{
-		Op: ChangeConsumer, At: now, World: &st.World, Name: st.Name, Consumer: next,
+		Op: ChangeConsumer, At: now.Stamp, Elapsed: now.Elapsed, World: &st.World, Name: st.Name,
+		Consumer: next,
 	})
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 )
 
 // applyPlan makes a stream UPDATING and stores its pending steps, which are carried out at the end
@@ -69,8 +70,8 @@ func (st *Stream) checkSteps(steps []Step) error {
 func (st *Stream) Piece(sh *Shard) int { return slices.Index(st.routes, sh) }
 
 // Due reports whether it is time to carry out the pending steps.
-func (st *Stream) Due(now int64) bool {
-	return len(st.Pending) > 0 && st.Phase != StatusDeleting && now >= st.Until
+func (st *Stream) Due(now serverclock.Moment) bool {
+	return len(st.Pending) > 0 && st.Phase != StatusDeleting && now.Elapsed >= st.Until
 }
 
 // After returns the index of the next shard and the number of open ones once the steps are carried

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -19,15 +20,15 @@ type Replacement struct {
 // closes it, that shard exists without records, as AWS says of UpdateShardCount: "This can cause
 // short-lived shards to be created." The stream is ACTIVE from then on. The caller has called
 // mayOpen.
-func (c *Catalogue) Scale(tx *wal.Tx, st *Stream, steps []Step, now int64) error {
+func (c *Catalogue) Scale(tx *wal.Tx, st *Stream, steps []Step, now serverclock.Moment) error {
 	return c.Commit(tx, c.scaling(st, steps, now))
 }
 
 // scaling returns the change that carries out the steps.
-func (c *Catalogue) scaling(st *Stream, steps []Step, now int64) *Change {
+func (c *Catalogue) scaling(st *Stream, steps []Step, now serverclock.Moment) *Change {
 	pieces := append(make([]*Shard, 0, len(st.routes)+2*len(steps)), st.routes...)
-	ch := &Change{Op: ChangeScale, At: now, World: &st.World, Name: st.Name}
-	next := c.newChildren(st, now)
+	ch := &Change{Op: ChangeScale, At: now.Stamp, World: &st.World, Name: st.Name}
+	next := c.newChildren(st, now.Stamp)
 	for _, step := range steps {
 		parents := make([]*Shard, len(step.From))
 		for i, piece := range step.From {

@@ -26,7 +26,6 @@ func (sh *Shard) ID() string { return shardid.Of(sh.Index) }
 // IsOpen reports whether the shard takes records.
 func (sh *Shard) IsOpen() bool { return sh.Closed == 0 }
 
-// expired reports whether all records of the shard are older than the retention period.
-func (sh *Shard) expired(now, retention int64) bool {
-	return !sh.IsOpen() && sh.Closed+retention < now
-}
+// expired reports whether all records of the shard are older than the retention period, whose
+// horizon is given.
+func (sh *Shard) expired(horizon int64) bool { return !sh.IsOpen() && sh.Closed < horizon }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/serverclock"
 )
 
 // Stream states, as the API names them.
@@ -36,7 +37,7 @@ type Stream struct {
 	Created   int64      `json:"created"`   // ms since 1970; differs between streams of one name
 	Retention int64      `json:"retention"` // hours
 	Settings
-	// Phase is a state that passes at Until (ms since 1970): CREATING and UPDATING into
+	// Phase is a state that passes at Until (elapsed ms): CREATING and UPDATING into
 	// ACTIVE, DELETING into nothing. Empty: ACTIVE.
 	Phase string `json:"phase,omitempty"`
 	Until int64  `json:"until,omitempty"`
@@ -79,11 +80,13 @@ type Key struct {
 func (st *Stream) Key() Key { return Key{st.World, st.Name} }
 
 // Gone reports whether the stream's deletion has come to its end.
-func (st *Stream) Gone(now int64) bool { return st.Phase == StatusDeleting && now >= st.Until }
+func (st *Stream) Gone(now serverclock.Moment) bool {
+	return st.Phase == StatusDeleting && now.Elapsed >= st.Until
+}
 
 // Status returns the StreamStatus at a time.
-func (st *Stream) Status(now int64) string {
-	if st.Phase == StatusDeleting || (st.Phase != "" && now < st.Until) {
+func (st *Stream) Status(now serverclock.Moment) string {
+	if st.Phase == StatusDeleting || (st.Phase != "" && now.Elapsed < st.Until) {
 		return st.Phase
 	}
 	if len(st.Pending) > 0 {
@@ -93,7 +96,7 @@ func (st *Stream) Status(now int64) string {
 }
 
 // Serves reports whether the stream takes and gives records: it is neither CREATING nor DELETING.
-func (st *Stream) Serves(now int64) bool {
+func (st *Stream) Serves(now serverclock.Moment) bool {
 	status := st.Status(now)
 	return status != StatusCreating && status != StatusDeleting
 }
@@ -102,17 +105,20 @@ func (st *Stream) Serves(now int64) bool {
 func (st *Stream) RetentionMs() int64 { return st.Retention * hour }
 
 // Horizon returns the earliest arrival of a record that has not expired.
-func (st *Stream) Horizon(now int64) int64 { return max(st.Created, now-st.RetentionMs()) }
+func (st *Stream) Horizon(now serverclock.Moment) int64 {
+	return max(st.Created, now.Horizon(st.RetentionMs()))
+}
 
 // Listed returns the visible shards at a time: none before the stream is there, and no closed ones
 // with expired data.
-func (st *Stream) Listed(now int64) []*Shard {
+func (st *Stream) Listed(now serverclock.Moment) []*Shard {
 	if st.Status(now) == StatusCreating {
 		return nil
 	}
+	horizon := now.Horizon(st.RetentionMs())
 	shards := make([]*Shard, 0, len(st.Shards))
 	for _, sh := range st.Shards {
-		if !sh.expired(now, st.RetentionMs()) {
+		if !sh.expired(horizon) {
 			shards = append(shards, sh)
 		}
 	}
@@ -120,9 +126,10 @@ func (st *Stream) Listed(now int64) []*Shard {
 }
 
 // Shard returns the visible shard with the index, or nil.
-func (st *Stream) Shard(index uint32, now int64) *Shard {
+func (st *Stream) Shard(index uint32, now serverclock.Moment) *Shard {
 	at := st.position(index)
-	if at < 0 || st.Status(now) == StatusCreating || st.Shards[at].expired(now, st.RetentionMs()) {
+	if at < 0 || st.Status(now) == StatusCreating ||
+		st.Shards[at].expired(now.Horizon(st.RetentionMs())) {
 		return nil
 	}
 	return st.Shards[at]

@@ -11,7 +11,7 @@ import (
 // viewAccount returns the settings of a world's account, once they are durable.
 func (s *streams) viewAccount(
 	ctx context.Context, world wire.World,
-) (a catalogue.Account, now int64, err error) {
+) (a catalogue.Account, now moment, err error) {
 	c := s.catalogue
 	var seen wal.LSN
 	c.Read(func() {
@@ -36,9 +36,9 @@ type accountSettingsOutput struct {
 
 // describeAccount leaves out the end before it has come, and the earliest end once it is over
 // (AWS's choice of times is a guess).
-func describeAccount(a catalogue.Account, now int64) *accountSettingsOutput {
+func describeAccount(a catalogue.Account, now moment) *accountSettingsOutput {
 	c := a.Commitment
-	d := commitmentDescription{Status: c.Status(now), StartedAt: timeOrNone(c.Started)}
+	d := commitmentDescription{Status: c.Status(now.Stamp), StartedAt: timeOrNone(c.Started)}
 	if d.Status == catalogue.CommitmentDisabled {
 		d.EndedAt = timeOrNone(c.End)
 	} else {

@@ -6,15 +6,18 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 )
 
-// clock is the service's time in milliseconds since 1970. It never steps back, not even when the
-// system's clock does or over a restart: a state that is over does not come back.
+// clock is the service's time: stamps for what clients see and for what records have arrived, and
+// elapsed time for every duration. Neither steps back: a state that is over does not come back.
 type clock struct{ *serverclock.Clock }
 
-// read returns the time now.
-func (c clock) read() int64 { return c.Read() }
+// moment is one reading of it.
+type moment = serverclock.Moment
 
-// notBefore makes sure that the clock never reads less than ms.
+// read returns the moment.
+func (c clock) read() moment { return c.Moment() }
+
+// notBefore makes sure that no stamp is less than ms.
 func (c clock) notBefore(ms int64) { c.NotBefore(ms) }
 
-// Now is the service's time: Config.Clock's.
+// Now is the stamp of the service's moment.
 func (s *Service) Now() time.Time { return s.streams.clock.Now() }

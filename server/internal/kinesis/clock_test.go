@@ -19,7 +19,7 @@ func TestClockNeverStepsBack(t *testing.T) {
 	} {
 		ms = step.system
 		c.notBefore(step.floor)
-		if got := c.read(); got != step.want {
+		if got := c.read().Stamp; got != step.want {
 			t.Errorf("at %d, not before %d, the clock reads %d, want %d",
 				step.system, step.floor, got, step.want)
 		}

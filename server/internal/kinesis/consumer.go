@@ -33,7 +33,7 @@ func parseConsumerARN(arn string) (id consumerName, ok bool) {
 }
 
 // find returns the consumer with the id's name and creation, or nil.
-func (id consumerName) find(st *catalogue.Stream, now int64) *catalogue.Consumer {
+func (id consumerName) find(st *catalogue.Stream, now moment) *catalogue.Consumer {
 	if st == nil {
 		return nil
 	}
@@ -59,16 +59,16 @@ func consumerNotActive(st *catalogue.Stream, c *catalogue.Consumer) *wire.Error 
 // viewConsumer returns the present consumer of an ARN and its stream, once both are durable.
 func (s *streams) viewConsumer(
 	ctx context.Context, world wire.World, arn string,
-) (st *catalogue.Stream, c *catalogue.Consumer, now int64, err error) {
+) (st *catalogue.Stream, c *catalogue.Consumer, now moment, err error) {
 	id, ok := parseConsumerARN(arn)
 	if !ok || id.world != world {
-		return nil, nil, 0, consumerNotFound(world, arn)
+		return nil, nil, now, consumerNotFound(world, arn)
 	}
 	if st, now, err = s.view(ctx, world, id.stream); err != nil {
-		return nil, nil, 0, err
+		return nil, nil, now, err
 	}
 	if c = id.find(st, now); c == nil {
-		return nil, nil, 0, consumerNotFound(world, arn)
+		return nil, nil, now, consumerNotFound(world, arn)
 	}
 	return st, c, now, nil
 }
@@ -77,13 +77,13 @@ func (s *streams) viewConsumer(
 // decide returns an error. After errUnchanged it reports success and writes nothing.
 func (s *streams) changeConsumer(
 	ctx context.Context, world wire.World, arn string,
-	decide func(st *catalogue.Stream, next *catalogue.Consumer, now int64) error,
+	decide func(st *catalogue.Stream, next *catalogue.Consumer, now moment) error,
 ) error {
 	id, ok := parseConsumerARN(arn)
 	if !ok || id.world != world {
 		return consumerNotFound(world, arn)
 	}
-	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+	return s.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
 		st := s.catalogue.Find(world, id.stream, now)
 		c := id.find(st, now)
 		if c == nil {

@@ -63,7 +63,7 @@ func (t *consumerTarget) text() string {
 
 // find returns the consumer that id means, in its stream as it is now.
 func (t *consumerTarget) find(
-	id consumerName, st *catalogue.Stream, now int64,
+	id consumerName, st *catalogue.Stream, now moment,
 ) (*catalogue.Consumer, error) {
 	if st == nil && t.ConsumerARN == nil {
 		return nil, streamNotFound(id.world, id.stream)

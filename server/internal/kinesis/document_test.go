@@ -20,12 +20,12 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 )
 
-// A value is a document's value: nil, bool, float64, string, blob, moment, []any, or pairs, which
+// A value is a document's value: nil, bool, float64, string, blob, eventTime, []any, or pairs that
 // keep their order and may repeat a name.
 type (
-	blob   []byte
-	moment int64 // ms
-	pair   struct {
+	blob      []byte
+	eventTime int64 // ms
+	pair      struct {
 		name  string
 		value any
 	}
@@ -37,7 +37,7 @@ func appendValueJSON(dst []byte, value any) []byte {
 	switch value := value.(type) {
 	case blob:
 		return appendValueJSON(dst, base64.StdEncoding.EncodeToString(value))
-	case moment:
+	case eventTime:
 		return appendSeconds(dst, int64(value))
 	case []any:
 		dst = append(dst, '[')
@@ -77,7 +77,7 @@ func appendValueCBOR(dst []byte, value any, open func() bool) []byte {
 		if value == math.Trunc(value) && math.Abs(value) < 1<<53 {
 			return appendCBORInt(dst, int64(value))
 		}
-	case moment:
+	case eventTime:
 		return appendCBORTime(dst, int64(value))
 	case string:
 		return appendPieces(dst, cboritem.Text, value, open)
@@ -148,7 +148,7 @@ func anyValue(t *rapid.T, p *plan) any {
 	case booleanShape:
 		return rapid.Bool().Draw(t, "truth")
 	case timestampShape:
-		return moment(rapid.Int64Range(-1e13, 1e13).Draw(t, "ms"))
+		return eventTime(rapid.Int64Range(-1e13, 1e13).Draw(t, "ms"))
 	case blobShape:
 		return blob(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(t, "data"))
 	case listShape:
@@ -532,7 +532,7 @@ func FuzzDecodeCBOR(f *testing.F) {
 		{"Tags", pairs{{"a", "b"}, {"c", nil}}},
 		{"TagKeys", []any{"x"}},
 		{"Limit", 1.5},
-		{"ShardFilter", pairs{{"Type", "AT_TIMESTAMP"}, {"Timestamp", moment(1500)}}},
+		{"ShardFilter", pairs{{"Type", "AT_TIMESTAMP"}, {"Timestamp", eventTime(1500)}}},
 	}
 	for i := range names {
 		f.Add(i, appendValueCBOR(nil, request, func() bool { return i%2 == 0 }))

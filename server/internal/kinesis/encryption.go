@@ -44,10 +44,10 @@ func (in *encryptionInput) validate(v *violations) {
 // afterwards.
 func (s *streams) changeEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
-	apply func(st *catalogue.Stream, next *catalogue.Settings, now int64),
+	apply func(st *catalogue.Stream, next *catalogue.Settings, now moment),
 ) error {
 	return s.changeSettings(ctx, world, &in.target, true, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) error {
 		if err := mustBeActive(st, now); err != nil {
 			return err

@@ -33,7 +33,7 @@ type fanOutKey struct {
 
 // fanOutSlot is the last subscription of a consumer to a shard.
 type fanOutSlot struct {
-	began  int64         // ms since 1970
+	began  int64         // elapsed ms
 	holder *subscription // nil: it has ended
 }
 

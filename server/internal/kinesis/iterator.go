@@ -21,7 +21,7 @@ const iteratorVersion = 1
 // after a restart on the same data directory. A place before the oldest record reads from the
 // oldest.
 type iterator struct {
-	issued  int64 // ms since 1970
+	issued  int64 // elapsed ms
 	created int64 // of the stream, ms since 1970
 	shard   uint32
 	place   uint64

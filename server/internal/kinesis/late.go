@@ -31,7 +31,7 @@ var errLate = errors.New("the call is too old to be executed: send it again if i
 type dated interface{ cameBy(o *wire.Origin) }
 
 // tooLate returns an error if a put is too old to be stored, or nil.
-func (w *writer) tooLate(o *wire.Origin, now int64) error {
+func (w *writer) tooLate(o *wire.Origin, now moment) error {
 	if o == nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (w *writer) tooLate(o *wire.Origin, now int64) error {
 				age.Round(time.Millisecond), life)
 		}
 	}
-	if !o.Expires.IsZero() && now > o.Expires.UnixMilli() {
+	if !o.Expires.IsZero() && now.Stamp > o.Expires.UnixMilli() {
 		return fmt.Errorf("%w: its signature has expired", errLate)
 	}
 	if w.pauses == nil {

@@ -125,7 +125,7 @@ func TestPutsThatExpire(t *testing.T) {
 	clock := newTestClock()
 	n := newNode(t, at(clock))
 	n.create("orders", 1)
-	now := time.UnixMilli(n.streams.clock.read())
+	now := n.streams.clock.Now()
 	for _, operation := range []string{"PutRecord", "PutRecords"} {
 		for _, c := range []struct {
 			expires time.Time

@@ -60,7 +60,7 @@ func (l *limiter) call(call *wire.Call, in any) (undo func(), err error) {
 		}
 		key.stream, key.created = st.Name, st.Created
 	}
-	if t.take(key, now) {
+	if t.take(key, now.Elapsed) {
 		return func() { t.giveBack(key) }, nil
 	}
 	return nil, rateExceeded(call.World, stream)
@@ -114,33 +114,33 @@ func shardExceeded(st *catalogue.Stream, sh *catalogue.Shard) *wire.Error {
 }
 
 // writes marks the entries above the limit.
-func (l *limiter) writes(st *catalogue.Stream, p *putRequest, now int64) {
+func (l *limiter) writes(st *catalogue.Stream, p *putRequest, now moment) {
 	if t := l.throttle.Load(); t != nil {
-		t.writes(st, p, now)
+		t.writes(st, p, now.Elapsed)
 	}
 }
 
 // iterator counts a call of GetShardIterator.
-func (l *limiter) iterator(st *catalogue.Stream, sh *catalogue.Shard, now int64) error {
+func (l *limiter) iterator(st *catalogue.Stream, sh *catalogue.Shard, now moment) error {
 	t := l.throttle.Load()
-	if t == nil || t.take(ofShard(limit.IteratorCalls, st, sh), now) {
+	if t == nil || t.take(ofShard(limit.IteratorCalls, st, sh), now.Elapsed) {
 		return nil
 	}
 	return shardExceeded(st, sh)
 }
 
 // read counts a call of GetRecords, and countRead the records of its answer.
-func (l *limiter) read(st *catalogue.Stream, sh *catalogue.Shard, now int64) error {
+func (l *limiter) read(st *catalogue.Stream, sh *catalogue.Shard, now moment) error {
 	t := l.throttle.Load()
-	if t == nil || t.mayRead(st, sh, now) {
+	if t == nil || t.mayRead(st, sh, now.Elapsed) {
 		return nil
 	}
 	return shardExceeded(st, sh)
 }
 
-func (l *limiter) countRead(st *catalogue.Stream, r *reading, now int64) {
+func (l *limiter) countRead(st *catalogue.Stream, r *reading, now moment) {
 	if t := l.throttle.Load(); t != nil {
-		t.read(st, r.shard, now, payloadSize(r.records))
+		t.read(st, r.shard, now.Elapsed, payloadSize(r.records))
 	}
 }
 
@@ -155,7 +155,7 @@ func payloadSize(records []shardlog.Record) (bytes int) {
 // subscribe counts a call of SubscribeToShard. Its error is a guess: it is the only one in the
 // model that fits.
 func (l *limiter) subscribe(
-	st *catalogue.Stream, sh *catalogue.Shard, consumer string, now int64,
+	st *catalogue.Stream, sh *catalogue.Shard, consumer string, now moment,
 ) error {
 	t := l.throttle.Load()
 	if t == nil {
@@ -163,7 +163,7 @@ func (l *limiter) subscribe(
 	}
 	key := ofShard(limit.SubscribeCalls, st, sh)
 	key.consumer = consumer
-	if t.take(key, now) {
+	if t.take(key, now.Elapsed) {
 		return nil
 	}
 	return fail(codeLimit, "Rate exceeded for consumer %s and shard %s in stream %s under "+
@@ -179,5 +179,5 @@ func (l *limiter) fanOut(
 	if t == nil {
 		return 0
 	}
-	return t.fanOut(st, sh, consumer, l.streams.clock.read(), bytes)
+	return t.fanOut(st, sh, consumer, l.streams.clock.read().Elapsed, bytes)
 }

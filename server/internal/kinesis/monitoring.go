@@ -49,7 +49,7 @@ func (s *streams) changeMonitoring(
 ) (any, error) {
 	var out monitoringOutput
 	err := s.changeSettings(ctx, world, t, true, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) error {
 		if err := mustBeActive(st, now); err != nil {
 			return err

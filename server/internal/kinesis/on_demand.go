@@ -134,7 +134,8 @@ func (w *scaler) scale(ctx context.Context) {
 		return
 	}
 	for key, hot := range t.takeHot() {
-		err := w.streams.change(ctx, scaleSize(int64(len(hot))), func(tx *wal.Tx, now int64) error {
+		size := scaleSize(int64(len(hot)))
+		err := w.streams.change(ctx, size, func(tx *wal.Tx, now moment) error {
 			st := w.streams.catalogue.Find(key.World, key.Name, now)
 			if st == nil || st.Mode != catalogue.ModeOnDemand ||
 				st.Status(now) != catalogue.StatusActive {

@@ -83,7 +83,7 @@ func (s *Service) createStream(
 	if st.Tags, err = addTags(nil, in.Tags, streamOwner(world, st.Name)); err != nil {
 		return nil, err
 	}
-	return nil, s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
+	return nil, s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now moment) error {
 		if s.streams.catalogue.Find(world, st.Name, now) != nil {
 			return fail(codeInUse, "Stream %s under account %s already exists.",
 				st.Name, world.Account)
@@ -114,11 +114,11 @@ func (s *Service) EnsureStream(
 	err := s.plans["CreateStream"].validate(in)
 	if err == nil {
 		st, shards := in.stream(world)
-		err = s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now int64) error {
+		err = s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now moment) error {
 			if s.streams.catalogue.Find(world, name, now) != nil {
 				return nil
 			}
-			return s.streams.catalogue.Create(tx, st, shards, now, now)
+			return s.streams.catalogue.Create(tx, st, shards, now, now.Elapsed)
 		})
 	}
 	if err != nil {

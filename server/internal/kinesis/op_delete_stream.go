@@ -20,7 +20,7 @@ func (s *Service) deleteStream(
 	ctx context.Context, world wire.World, in *deleteStreamInput,
 ) (any, error) {
 	return nil, s.streams.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *catalogue.Stream, now int64,
+		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		// A stream that is CREATING can be deleted, too (kinesalite, test/deleteStream.js).
 		status := st.Status(now)
@@ -32,7 +32,7 @@ func (s *Service) deleteStream(
 			return consumersLeft(st)
 		}
 		return s.streams.catalogue.Commit(tx, &catalogue.Change{
-			Op: catalogue.ChangeDelete, At: now, World: &world, Name: st.Name,
+			Op: catalogue.ChangeDelete, At: now.Stamp, World: &world, Name: st.Name,
 			Until: s.streams.until(now),
 		})
 	})

@@ -20,7 +20,7 @@ func (s *Service) deregisterConsumer(
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.streams.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+	return nil, s.streams.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
 		st := s.streams.catalogue.Find(world, id.stream, now)
 		c, err := in.find(id, st, now)
 		if err != nil || st.ConsumerStatus(c, now) == catalogue.StatusDeleting {

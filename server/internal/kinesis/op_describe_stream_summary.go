@@ -26,7 +26,7 @@ type modeDescription struct{ StreamMode string }
 
 type monitoringDescription struct{ ShardLevelMetrics []string }
 
-func summarise(st *catalogue.Stream, now int64) streamSummary {
+func summarise(st *catalogue.Stream, now moment) streamSummary {
 	return streamSummary{
 		StreamName:              st.Name,
 		StreamARN:               st.ARN(),

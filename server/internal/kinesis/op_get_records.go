@@ -43,8 +43,9 @@ func (s *Service) getRecords(
 		return nil, err
 	}
 	now := s.streams.clock.read()
-	if now-it.issued > iteratorLife || fault.From(ctx).ExpireIterator {
-		return nil, iteratorExpired(it.issued, now)
+	age := now.Elapsed - it.issued
+	if age > iteratorLife || fault.From(ctx).ExpireIterator {
+		return nil, iteratorExpired(now.Stamp-age, now.Stamp)
 	}
 	if in.StreamARN != nil {
 		if there, name := splitARN(*in.StreamARN); there != world || name != it.stream {
@@ -60,7 +61,7 @@ func (s *Service) getRecords(
 		return nil, err
 	}
 	if read.children == nil {
-		it.issued, it.place = s.streams.clock.read(), read.place
+		it.issued, it.place = s.streams.clock.read().Elapsed, read.place
 		read.iterator = sealer.sealIterator(world, it)
 	}
 	return read, nil
@@ -153,7 +154,7 @@ func (s *Service) read(
 		last := records[n-1]
 		// The read may have found part of the records that came after the bounds were taken.
 		if _, newest := log.Bounds(); r.next < newest {
-			r.behind = max(1, now-last.Arrival)
+			r.behind = max(1, now.Stamp-last.Arrival)
 		}
 	}
 	if r.next < sequenced { // it is on its way to the disk, or was a moment ago

@@ -72,7 +72,7 @@ func (s *Service) getShardIterator(
 		return nil, err
 	}
 	return &getShardIteratorOutput{s.sealer.Load().sealIterator(world, iterator{
-		issued: now, created: st.Created, shard: index, place: records.Place(next),
+		issued: now.Elapsed, created: st.Created, shard: index, place: records.Place(next),
 		stream: name,
 	})}, nil
 }

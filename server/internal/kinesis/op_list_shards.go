@@ -56,7 +56,7 @@ func (s *Service) listShards(
 	sealer := s.sealer.Load()
 	at := page{Filter: in.ShardFilter}
 	var st *catalogue.Stream
-	var now int64
+	var now moment
 	var err error
 	if in.NextToken == nil {
 		st, now, err = s.streams.viewTarget(ctx, world, &in.target)
@@ -93,7 +93,7 @@ func (s *Service) listShards(
 	shards, more := shardPage(shards, at.After, limit)
 	out := listShardsOutput{Shards: describeShards(shards)}
 	if more {
-		at.Issued, at.Stream, at.Created = now, st.Name, st.Created
+		at.Issued, at.Stream, at.Created = now.Elapsed, st.Name, st.Created
 		at.After = shards[len(shards)-1].ID()
 		out.NextToken, err = sealer.sealPage(sealShardsPage, world, at)
 	}

@@ -64,7 +64,8 @@ func (s *Service) listConsumers(
 	if len(consumers) > limit {
 		consumers = consumers[:limit]
 		out.NextToken, err = s.sealer.Load().sealPage(sealConsumersPage, world, page{
-			Issued: now, After: consumers[limit-1].Name, Stream: st.Name, Created: st.Created,
+			Issued: now.Elapsed, After: consumers[limit-1].Name, Stream: st.Name,
+			Created: st.Created,
 		})
 	}
 	for _, c := range consumers {

@@ -68,7 +68,7 @@ func (s *Service) listStreams(
 	if len(streams) > limit {
 		streams = streams[:limit]
 		out.HasMoreStreams = true
-		last := page{Issued: now, After: streams[limit-1].Name}
+		last := page{Issued: now.Elapsed, After: streams[limit-1].Name}
 		if out.NextToken, err = sealer.sealPage(sealStreamsPage, world, last); err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (s *Service) listStreams(
 // viewAll is view for all streams of a world, by name.
 func (s *streams) viewAll(
 	ctx context.Context, world wire.World,
-) (streams []*catalogue.Stream, now int64, err error) {
+) (streams []*catalogue.Stream, now moment, err error) {
 	var seen wal.LSN
 	s.catalogue.Read(func() {
 		now = s.clock.read()

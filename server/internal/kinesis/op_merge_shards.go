@@ -25,7 +25,7 @@ func (s *Service) mergeShards(
 	ctx context.Context, world wire.World, in *mergeShardsInput,
 ) (any, error) {
 	return nil, s.streams.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *catalogue.Stream, now int64,
+		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)

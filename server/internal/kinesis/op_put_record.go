@@ -55,7 +55,7 @@ func (s *Service) checkOrdering(world wire.World, in *putRecordInput) error {
 		return nil
 	}
 	n, err := parseNumber(*in.SequenceNumberForOrdering)
-	if err == nil && n.arrival <= s.streams.clock.read()/1000 {
+	if err == nil && n.arrival <= s.streams.clock.read().Stamp/1000 {
 		return nil
 	}
 	name, err := in.name(world)

@@ -33,7 +33,7 @@ type consumerDescription struct {
 }
 
 func describeConsumerAt(
-	st *catalogue.Stream, c *catalogue.Consumer, now int64,
+	st *catalogue.Stream, c *catalogue.Consumer, now moment,
 ) consumerDescription {
 	return consumerDescription{
 		ConsumerName:              c.Name,
@@ -53,7 +53,7 @@ func (s *Service) registerConsumer(
 ) (any, error) {
 	var out registerConsumerOutput
 	err := s.streams.changeStream(ctx, world, &target{StreamARN: in.StreamARN}, func(
-		tx *wal.Tx, st *catalogue.Stream, now int64,
+		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)
@@ -66,7 +66,7 @@ func (s *Service) registerConsumer(
 		limit := maxConsumers
 		account := s.streams.catalogue.Account(world)
 		if st.Mode == catalogue.ModeOnDemand &&
-			account.Commitment.Status(now) != catalogue.CommitmentDisabled {
+			account.Commitment.Status(now.Stamp) != catalogue.CommitmentDisabled {
 			limit = maxConsumersOnDemand
 		}
 		if len(st.ConsumersAt(now)) >= limit {

@@ -94,7 +94,7 @@ func (s *Service) retain(
 	ctx context.Context, world wire.World, in *retentionInput, check func(*catalogue.Stream) error,
 ) error {
 	return s.streams.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *catalogue.Stream, now int64,
+		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		if err := check(st); err != nil {
 			return err
@@ -110,7 +110,8 @@ func (s *Service) retain(
 			return err
 		}
 		return s.streams.catalogue.Commit(tx, &catalogue.Change{
-			Op: catalogue.ChangeRetain, At: now, World: &world, Name: st.Name, Retention: hours,
+			Op: catalogue.ChangeRetain, At: now.Stamp, World: &world, Name: st.Name,
+			Retention: hours,
 		})
 	})
 }

@@ -30,7 +30,7 @@ func (s *Service) splitShard(
 	ctx context.Context, world wire.World, in *splitShardInput,
 ) (any, error) {
 	return nil, s.streams.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *catalogue.Stream, now int64,
+		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)

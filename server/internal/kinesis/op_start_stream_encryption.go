@@ -14,8 +14,8 @@ func (s *Service) startStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {
 	return nil, s.streams.changeEncryption(ctx, world, in, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) {
-		next.Encrypt(*in.KeyID, s.streams.until(now), st.Horizon(now))
+		next.Encrypt(*in.KeyID, s.streams.untilStamp(now), st.Horizon(now))
 	})
 }

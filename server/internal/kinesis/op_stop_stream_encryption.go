@@ -14,8 +14,8 @@ func (s *Service) stopStreamEncryption(
 	ctx context.Context, world wire.World, in *encryptionInput,
 ) (any, error) {
 	return nil, s.streams.changeEncryption(ctx, world, in, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) {
-		next.Plain(s.streams.until(now))
+		next.Plain(s.streams.untilStamp(now))
 	})
 }

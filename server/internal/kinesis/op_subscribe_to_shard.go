@@ -74,7 +74,7 @@ func (s *Service) subscribeToShard(
 		return nil, err
 	}
 	u.bell.signals.changed = true // since st was looked at, perhaps
-	if err := s.fanOut.begin(u, s.streams.clock.read()); err != nil {
+	if err := s.fanOut.begin(u, s.streams.clock.read().Elapsed); err != nil {
 		return nil, err
 	}
 	return u, nil

@@ -22,20 +22,20 @@ func (s *Service) updateAccountSettings(
 	ctx context.Context, world wire.World, in *updateAccountInput,
 ) (any, error) {
 	var out *accountSettingsOutput
-	err := s.streams.change(ctx, 512, func(tx *wal.Tx, now int64) error {
+	err := s.streams.change(ctx, 512, func(tx *wal.Tx, now moment) error {
 		before := s.streams.catalogue.Account(world)
 		next := before
 		if *in.MinimumThroughputBillingCommitment.Status == catalogue.CommitmentEnabled {
-			next.Commitment = before.Commitment.Enable(now)
+			next.Commitment = before.Commitment.Enable(now.Stamp)
 		} else {
-			next.Commitment = before.Commitment.Disable(now)
+			next.Commitment = before.Commitment.Disable(now.Stamp)
 		}
 		out = describeAccount(next, now)
 		if next == before {
 			return nil
 		}
 		return s.streams.catalogue.Commit(tx, &catalogue.Change{
-			Op: catalogue.ChangeAccount, At: now, Account: &next,
+			Op: catalogue.ChangeAccount, At: now.Stamp, Account: &next,
 		})
 	})
 	if err != nil {

@@ -27,7 +27,7 @@ func (s *Service) updateMaxRecordSize(
 	ctx context.Context, world wire.World, in *maxRecordSizeInput,
 ) (any, error) {
 	return nil, s.streams.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) error {
 		if err := mustBeActive(st, now); err != nil {
 			return err

@@ -40,7 +40,7 @@ func (s *Service) updateShardCount(
 	}
 	count := int64(*in.TargetShardCount)
 	var out *updateShardCountOutput
-	err = s.streams.change(ctx, scaleSize(count), func(tx *wal.Tx, now int64) error {
+	err = s.streams.change(ctx, scaleSize(count), func(tx *wal.Tx, now moment) error {
 		st := s.streams.catalogue.Find(world, name, now)
 		if st == nil {
 			return streamNotFound(world, name)

@@ -24,7 +24,7 @@ func (s *Service) updateStreamMode(
 ) (any, error) {
 	mode := *in.StreamModeDetails.StreamMode
 	return nil, s.streams.changeSettings(ctx, world, &target{StreamARN: in.StreamARN}, true, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) error {
 		if err := mustBeActive(st, now); err != nil {
 			return err
@@ -51,7 +51,7 @@ func (s *Service) updateStreamMode(
 
 // maySwitch returns an error if the account's quotas forbid the stream the mode. The caller holds
 // the catalogue's lock.
-func (l *limiter) maySwitch(st *catalogue.Stream, mode string, now int64) error {
+func (l *limiter) maySwitch(st *catalogue.Stream, mode string, now moment) error {
 	switch mode {
 	case st.Mode:
 		return nil

@@ -28,7 +28,7 @@ func (s *Service) updateWarmThroughput(
 ) (any, error) {
 	var out warmThroughputOutput
 	err := s.streams.changeSettings(ctx, world, &in.target, true, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) error {
 		next.Warm = int64(*in.WarmThroughputMiBps)
 		if err := mayWarm(s.streams.catalogue.Account(world), st.Mode, next.Warm, now); err != nil {

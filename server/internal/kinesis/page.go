@@ -29,16 +29,16 @@ func (s *sealer) sealPage(kind byte, world wire.World, p page) (*string, error) 
 }
 
 func (s *sealer) openPage(
-	kind byte, world wire.World, token string, now int64,
+	kind byte, world wire.World, token string, now moment,
 ) (p page, err error) {
 	data, ok := s.open(kind, world, token)
 	if !ok || json.Unmarshal(data, &p) != nil {
 		return p, invalid("NextToken is not valid.")
 	}
-	if now-p.Issued > pageLife {
+	if age := now.Elapsed - p.Issued; age > pageLife {
 		return p, fail(codeExpiredToken, "The NextToken was returned at %s and right now it is "+
 			"%s: it was good for %d milliseconds. List again without it.",
-			javaTime(p.Issued), javaTime(now), pageLife)
+			javaTime(now.Stamp-age), javaTime(now.Stamp), pageLife)
 	}
 	return p, nil
 }

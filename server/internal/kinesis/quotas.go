@@ -17,7 +17,7 @@ func (l *limiter) quota(id limit.ID) (int64, bool) {
 
 // mayCreate returns an error if the account has too many CREATING or on-demand streams, or would
 // have too many shards. The caller holds the catalogue's lock.
-func (l *limiter) mayCreate(st *catalogue.Stream, shards int, now int64) error {
+func (l *limiter) mayCreate(st *catalogue.Stream, shards int, now moment) error {
 	if most, limited := l.quota(limit.CreatingStreams); limited {
 		creating := l.count(st.World, now, func(other *catalogue.Stream) int64 {
 			return truth(other.Status(now) == catalogue.StatusCreating)
@@ -35,7 +35,7 @@ func (l *limiter) mayCreate(st *catalogue.Stream, shards int, now int64) error {
 
 // mayBeOnDemand returns an error if the account has used up its quota of on-demand streams. The
 // caller holds the catalogue's lock.
-func (l *limiter) mayBeOnDemand(world wire.World, now int64) error {
+func (l *limiter) mayBeOnDemand(world wire.World, now moment) error {
 	most, limited := l.quota(limit.OnDemandStreams)
 	if !limited {
 		return nil
@@ -75,7 +75,9 @@ func (l *limiter) mayHoldShards(world wire.World, more int64) error {
 }
 
 // count sums the results of calling of for each of a world's streams.
-func (l *limiter) count(world wire.World, now int64, of func(*catalogue.Stream) int64) (sum int64) {
+func (l *limiter) count(
+	world wire.World, now moment, of func(*catalogue.Stream) int64,
+) (sum int64) {
 	for st := range l.streams.catalogue.All() {
 		if st.World == world && !st.Gone(now) {
 			sum += of(st)

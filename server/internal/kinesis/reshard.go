@@ -7,7 +7,7 @@ import (
 )
 
 // reshardable returns the shard that a request names for a split or a merge.
-func reshardable(st *catalogue.Stream, id string, now int64) (*catalogue.Shard, error) {
+func reshardable(st *catalogue.Stream, id string, now moment) (*catalogue.Shard, error) {
 	index, ok := shardid.Parse(id)
 	if !ok {
 		return nil, couldNotFindShard(st.World, st.Name, id)
@@ -25,7 +25,7 @@ func reshardable(st *catalogue.Stream, id string, now int64) (*catalogue.Shard, 
 }
 
 // mayReshard returns an error unless the stream's shards can be split and merged now.
-func mayReshard(st *catalogue.Stream, operation string, now int64) error {
+func mayReshard(st *catalogue.Stream, operation string, now moment) error {
 	if status := st.Status(now); status != catalogue.StatusActive {
 		return notActive(st, status)
 	}
@@ -54,17 +54,17 @@ func mayOpen(st *catalogue.Stream, steps []catalogue.Step) error {
 // are as before (AWS, seen by kinesalite's test/splitShard.js and test/mergeShards.js). If UPDATING
 // takes no time, the steps are carried out now. The caller holds the catalogue's lock.
 func (r *resharder) reshard(
-	tx *wal.Tx, st *catalogue.Stream, steps []catalogue.Step, now int64,
+	tx *wal.Tx, st *catalogue.Stream, steps []catalogue.Step, now moment,
 ) error {
 	if err := mayOpen(st, steps); err != nil {
 		return err
 	}
 	until := r.streams.until(now)
-	if until <= now {
+	if until <= now.Elapsed {
 		return r.streams.catalogue.Scale(tx, st, steps, now)
 	}
 	err := r.streams.catalogue.Commit(tx, &catalogue.Change{
-		Op: catalogue.ChangePlan, At: now, World: &st.World, Name: st.Name, Until: until,
+		Op: catalogue.ChangePlan, At: now.Stamp, World: &st.World, Name: st.Name, Until: until,
 		Plan: steps,
 	})
 	r.notify()

@@ -88,7 +88,7 @@ func (r *resharder) carryOut(ctx context.Context) (again time.Duration, pending 
 	if len(due) == 0 {
 		return again, pending, nil
 	}
-	err = r.streams.change(ctx, size, func(tx *wal.Tx, now int64) (err error) {
+	err = r.streams.change(ctx, size, func(tx *wal.Tx, now moment) (err error) {
 		for _, key := range due {
 			if st := c.Get(key); st != nil && st.Due(now) {
 				err = errors.Join(err, c.Scale(tx, st, st.Pending, now))
@@ -113,7 +113,7 @@ func (r *resharder) pending() (
 			if len(st.Pending) == 0 || st.Phase == catalogue.StatusDeleting {
 				continue
 			}
-			wait := time.Duration(max(0, st.Until-now)) * time.Millisecond
+			wait := time.Duration(max(0, st.Until-now.Elapsed)) * time.Millisecond
 			if st.Due(now) && size < maxReshardBatch {
 				due = append(due, st.Key())
 				size += 4096 + reshardStepSize*len(st.Pending)

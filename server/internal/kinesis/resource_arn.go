@@ -71,7 +71,7 @@ func (s *streams) changeLabels(
 		return s.changeStreamLabels(ctx, world, t, decide)
 	}
 	return s.changeConsumer(ctx, world, arn, func(
-		st *catalogue.Stream, next *catalogue.Consumer, now int64,
+		st *catalogue.Stream, next *catalogue.Consumer, now moment,
 	) error {
 		if next.Status(now) != catalogue.StatusActive {
 			return consumerNotActive(st, next)
@@ -90,7 +90,7 @@ func (s *streams) changeStreamLabels(
 	ctx context.Context, world wire.World, t *target, decide func(*labels) error,
 ) error {
 	return s.changeSettings(ctx, world, t, false, func(
-		st *catalogue.Stream, next *catalogue.Settings, now int64,
+		st *catalogue.Stream, next *catalogue.Settings, now moment,
 	) error {
 		if err := mustBeActive(st, now); err != nil {
 			return err

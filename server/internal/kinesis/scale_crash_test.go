@@ -19,7 +19,7 @@ func TestScaleIsWhole(t *testing.T) {
 		var scaling sync.WaitGroup
 		scaling.Go(func() { _, _ = n.try("UpdateShardCount", scaleTo("orders", 57)) })
 		for range rng.IntN(4) { // let some of it happen, or not
-			n.streams.peek(here, "orders", 0)
+			n.streams.peek(here, "orders", n.streams.clock.read())
 			n.list("orders")
 		}
 		left := n.fs.(*vfs.Mem).Crash(rng)

@@ -144,13 +144,13 @@ func (s *Service) Start(ctx context.Context) error {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
 	c := s.streams.catalogue
-	err := s.streams.change(ctx, 256, func(tx *wal.Tx, now int64) error {
+	err := s.streams.change(ctx, 256, func(tx *wal.Tx, now moment) error {
 		if c.SealKey() != nil {
 			return nil
 		}
 		key := make([]byte, catalogue.KeySize)
 		rand.Read(key) // never fails
-		return c.Commit(tx, &catalogue.Change{Op: catalogue.ChangeKey, At: now, Key: key})
+		return c.Commit(tx, &catalogue.Change{Op: catalogue.ChangeKey, At: now.Stamp, Key: key})
 	})
 	if err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)

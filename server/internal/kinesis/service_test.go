@@ -48,7 +48,7 @@ type node struct {
 	open  bool
 }
 
-// testClock is a clock that a test sets.
+// testClock is a clock that a test sets: the time that it advances seems to pass.
 type testClock struct{ ms atomic.Int64 }
 
 func newTestClock() *testClock {
@@ -57,7 +57,13 @@ func newTestClock() *testClock {
 	return c
 }
 
-func (c *testClock) now() time.Time          { return time.UnixMilli(c.ms.Load()) }
+func (c *testClock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
+
+// boot returns the time since the boot of a machine that has run for a day.
+func (c *testClock) boot() (id string, since time.Duration) {
+	return "boot", time.Duration(c.ms.Load()-newTestClock().ms.Load())*time.Millisecond + 24*time.Hour
+}
+
 func (c *testClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // newNode starts a service on an empty file system in memory. Passing states end at once.
@@ -100,7 +106,9 @@ func startNode(t testing.TB, fs vfs.FS, change ...func(*Config)) *node {
 // at sets the clock of the service and the records.
 func at(c *testClock) func(*Config) {
 	return func(cfg *Config) {
-		cfg.Clock = serverclock.New(serverclock.Config{Wall: c.now, Logger: cfg.Logger})
+		cfg.Clock = serverclock.New(serverclock.Config{
+			Wall: c.now, Boot: c.boot, Logger: cfg.Logger,
+		})
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 // whether the stream is UPDATING for the stream delay.
 func (s *streams) changeSettings(
 	ctx context.Context, world wire.World, t *target, updating bool,
-	decide func(st *catalogue.Stream, next *catalogue.Settings, now int64) error,
+	decide func(st *catalogue.Stream, next *catalogue.Settings, now moment) error,
 ) error {
-	return s.changeStream(ctx, world, t, func(tx *wal.Tx, st *catalogue.Stream, now int64) error {
+	return s.changeStream(ctx, world, t, func(tx *wal.Tx, st *catalogue.Stream, now moment) error {
 		next := st.Settings.Clone()
 		if err := decide(st, &next, now); errors.Is(err, errUnchanged) {
 			return nil
@@ -24,7 +24,8 @@ func (s *streams) changeSettings(
 			return err
 		}
 		ch := &catalogue.Change{
-			Op: catalogue.ChangeSettings, At: now, World: &world, Name: st.Name, Settings: &next,
+			Op: catalogue.ChangeSettings, At: now.Stamp, World: &world, Name: st.Name,
+			Settings: &next,
 		}
 		if updating {
 			ch.Until = s.until(now)
@@ -34,7 +35,7 @@ func (s *streams) changeSettings(
 }
 
 // mustBeActive returns an error unless the stream is ACTIVE.
-func mustBeActive(st *catalogue.Stream, now int64) error {
+func mustBeActive(st *catalogue.Stream, now moment) error {
 	if status := st.Status(now); status != catalogue.StatusActive {
 		return notActive(st, status)
 	}

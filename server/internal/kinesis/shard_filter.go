@@ -33,7 +33,7 @@ func (f *shardFilter) validate(v *violations) {
 
 // apply returns the shards that match the filter, of a stream's listed shards. A time before the
 // horizon means the horizon: nothing older is known.
-func (f *shardFilter) apply(st *catalogue.Stream, now int64) []*catalogue.Shard {
+func (f *shardFilter) apply(st *catalogue.Stream, now moment) []*catalogue.Shard {
 	horizon := st.Horizon(now)
 	keep := func(*catalogue.Shard) bool { return true }
 	switch *f.Type {

@@ -61,7 +61,7 @@ func positionMembers(specified string) *wire.Error {
 // resolve returns the index of the first record to read.
 func (p position) resolve(
 	ctx context.Context, st *catalogue.Stream, sh *catalogue.Shard, records *shardlog.Shard,
-	now int64,
+	now moment,
 ) (uint64, error) {
 	oldest, next := records.Bounds()
 	switch *p.kind {
@@ -71,10 +71,10 @@ func (p position) resolve(
 		return next, nil
 	case atTimestamp:
 		at := int64(*p.at)
-		if at > now {
+		if at > now.Stamp {
 			return 0, invalid("The timestampInMillis parameter cannot be greater than the "+
 				"currentTimestampInMillis. timestampInMillis: %d, currentTimestampInMillis: %d",
-				at, now)
+				at, now.Stamp)
 		}
 		index, err := records.IndexAt(ctx, at)
 		if err != nil {

@@ -22,7 +22,7 @@ type streams struct {
 // change runs decide under the catalogue's lock inside wal.Log.Sequence. It returns once its
 // commit, and everything that decide saw, is durable. size is about that of the frames.
 func (s *streams) change(
-	ctx context.Context, size int, decide func(tx *wal.Tx, now int64) error,
+	ctx context.Context, size int, decide func(tx *wal.Tx, now moment) error,
 ) error {
 	c := s.catalogue
 	var decided error
@@ -45,13 +45,13 @@ func (s *streams) change(
 // changeStream is change for a stream that must be there.
 func (s *streams) changeStream(
 	ctx context.Context, world wire.World, t *target,
-	decide func(tx *wal.Tx, st *catalogue.Stream, now int64) error,
+	decide func(tx *wal.Tx, st *catalogue.Stream, now moment) error,
 ) error {
 	name, err := t.name(world)
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+	return s.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
 		st := s.catalogue.Find(world, name, now)
 		if st == nil {
 			return streamNotFound(world, name)
@@ -65,7 +65,7 @@ func (s *streams) changeStream(
 // the stream as of that change, or nil if it does not exist.
 func (s *streams) view(
 	ctx context.Context, world wire.World, name string,
-) (st *catalogue.Stream, now int64, err error) {
+) (st *catalogue.Stream, now moment, err error) {
 	s.catalogue.Read(func() {
 		now = s.clock.read()
 		st = s.catalogue.Find(world, name, now)
@@ -79,7 +79,7 @@ func (s *streams) view(
 // settled returns a stream's newest value, nil if it does not exist, once that answer is durable.
 func (s *streams) settled(
 	ctx context.Context, world wire.World, name string,
-) (st *catalogue.Stream, now int64, err error) {
+) (st *catalogue.Stream, now moment, err error) {
 	var seen wal.LSN
 	s.catalogue.Read(func() {
 		now = s.clock.read()
@@ -91,10 +91,10 @@ func (s *streams) settled(
 // viewTarget is view for a stream that must be there.
 func (s *streams) viewTarget(
 	ctx context.Context, world wire.World, t *target,
-) (*catalogue.Stream, int64, error) {
+) (*catalogue.Stream, moment, error) {
 	name, err := t.name(world)
 	if err != nil {
-		return nil, 0, err
+		return nil, moment{}, err
 	}
 	st, now, err := s.view(ctx, world, name)
 	if err == nil && st == nil {
@@ -103,13 +103,18 @@ func (s *streams) viewTarget(
 	return st, now, err
 }
 
-// until returns the end of a state that begins now.
-func (s *streams) until(now int64) int64 {
-	return now + max(s.delay, 0).Milliseconds()
+// until returns the end of a state that begins now, in elapsed ms.
+func (s *streams) until(now moment) int64 {
+	return now.Elapsed + max(s.delay, 0).Milliseconds()
+}
+
+// untilStamp is until as the arrival of the records that come then.
+func (s *streams) untilStamp(now moment) int64 {
+	return now.Stamp + max(s.delay, 0).Milliseconds()
 }
 
 // peek returns a stream's newest value, durable or not, or nil.
-func (s *streams) peek(world wire.World, name string, now int64) (st *catalogue.Stream) {
+func (s *streams) peek(world wire.World, name string, now moment) (st *catalogue.Stream) {
 	s.catalogue.Read(func() { st = s.catalogue.Find(world, name, now) })
 	return st
 }

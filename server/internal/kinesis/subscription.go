@@ -174,7 +174,7 @@ func (u *subscription) look(ctx context.Context, changed bool) (wake time.Time, 
 	}
 	u.stream, u.shard = st, sh
 	if st.Phase == catalogue.StatusDeleting {
-		gone := time.Now().Add(time.Duration(st.Until-now) * time.Millisecond)
+		gone := time.Now().Add(time.Duration(st.Until-now.Elapsed) * time.Millisecond)
 		if gone.Before(wake) {
 			wake = gone
 		}

@@ -89,7 +89,7 @@ func (u *subscription) recordsEvent(
 	from, behind := u.next, int64(0)
 	u.next = min(next, tip)
 	if n := len(records); n > 0 && u.next < tip {
-		behind = max(1, u.streams.clock.read()-records[n-1].Arrival)
+		behind = max(1, u.streams.clock.read().Stamp-records[n-1].Arrival)
 	}
 	whole := behind == 0
 	if pending {

@@ -33,7 +33,7 @@ func TestContinuation(t *testing.T) {
 		"LATEST":              {"a b", func(*node) m { return fromLatest }, ""},
 		"AT_TIMESTAMP, early": {"a b", early, "a b"},
 		"AT_TIMESTAMP, now": {"a b", func(n *node) m {
-			return m{"Type": "AT_TIMESTAMP", "Timestamp": float64(n.streams.clock.read()) / 1000}
+			return m{"Type": "AT_TIMESTAMP", "Timestamp": float64(n.streams.clock.Read()) / 1000}
 		}, ""},
 		"AT_SEQUENCE_NUMBER": {"a b", func(n *node) m {
 			records, _ := n.drain("orders", "0")

@@ -51,7 +51,7 @@ func (w *sweeper) stop() {
 // sweep removes invisible data: deleted streams after the end of their deletion, closed shards with
 // expired data, and records past the retention period.
 func (w *sweeper) sweep(ctx context.Context) {
-	w.limits.throttle.Load().sweep(w.streams.clock.read())
+	w.limits.throttle.Load().sweep(w.streams.clock.read().Elapsed)
 	for _, st := range w.streams.all() {
 		if err := w.sweepStream(ctx, st.Key()); err != nil {
 			if ctx.Err() == nil {
@@ -66,13 +66,13 @@ func (w *sweeper) sweep(ctx context.Context) {
 func (w *sweeper) sweepStream(ctx context.Context, key catalogue.Key) error {
 	c := w.streams.catalogue
 	var st *catalogue.Stream
-	var now int64
+	var now moment
 	c.Read(func() { st, now = c.Get(key), w.streams.clock.read() })
 	if st == nil {
 		return nil
 	}
 	if st.Gone(now) || len(st.Expired(now)) > 0 {
-		err := w.streams.change(ctx, 4096, func(tx *wal.Tx, now int64) error {
+		err := w.streams.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
 			if st = c.Get(key); st == nil {
 				return nil
 			}
@@ -91,11 +91,15 @@ func (w *sweeper) sweepStream(ctx context.Context, key catalogue.Key) error {
 	return w.trim(ctx, st, now)
 }
 
-// trim removes the records that are older than the stream's retention period.
-func (w *sweeper) trim(ctx context.Context, st *catalogue.Stream, now int64) error {
+// trim removes the records that are older than the stream's retention period, unless nothing
+// expires at the moment.
+func (w *sweeper) trim(ctx context.Context, st *catalogue.Stream, now moment) error {
+	if now.Holds() {
+		return nil
+	}
 	var first error
 	for _, sh := range st.Shards {
-		err := w.shards.Trim(ctx, sh.Log, now-st.RetentionMs())
+		err := w.shards.Trim(ctx, sh.Log, now.Horizon(st.RetentionMs()))
 		if err != nil && !errors.Is(err, shardlog.ErrDeleted) && first == nil {
 			first = fmt.Errorf("trim shard %s: %w", sh.ID(), err)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
-// throttle counts usage against a plan of limits. Calls use methods that take the service's time.
+// throttle counts usage against a plan of limits. Calls use methods that take elapsed ms.
 // No other lock is taken under its lock.
 type throttle struct {
 	plan *limit.Plan

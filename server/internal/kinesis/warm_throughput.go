@@ -12,12 +12,12 @@ type warmThroughput struct{ TargetMiBps, CurrentMiBps int64 }
 // mayWarm returns an error unless a stream of that mode can have a warm throughput: only an
 // on-demand stream can, and only in an account with a billing commitment (the model's
 // documentation; the texts are guesses).
-func mayWarm(a catalogue.Account, mode string, warm, now int64) error {
+func mayWarm(a catalogue.Account, mode string, warm int64, now moment) error {
 	switch {
 	case mode != catalogue.ModeOnDemand:
 		return fail(codeValidation, "WarmThroughputMiBps is only supported for data streams with "+
 			"the ON_DEMAND capacity mode.")
-	case a.Commitment.Status(now) == catalogue.CommitmentDisabled:
+	case a.Commitment.Status(now.Stamp) == catalogue.CommitmentDisabled:
 		return fail(codeValidation, "WarmThroughputMiBps is only supported if "+
 			"MinimumThroughputBillingCommitment is enabled for the account %s in %s.",
 			a.World.Account, a.World.Region)
@@ -32,8 +32,10 @@ func mayWarm(a catalogue.Account, mode string, warm, now int64) error {
 // warmThroughput returns a stream's warm throughput for DescribeStreamSummary: nil if none was set,
 // or while the account has no commitment. Nothing has to be scaled for it, so the current figure
 // equals the requested one.
-func warmThroughputOf(st *catalogue.Stream, a catalogue.Account, now int64) *warmThroughput {
-	if st.Warm == 0 || a.Commitment.Status(now) == catalogue.CommitmentDisabled {
+func warmThroughputOf(
+	st *catalogue.Stream, a catalogue.Account, now moment,
+) *warmThroughput {
+	if st.Warm == 0 || a.Commitment.Status(now.Stamp) == catalogue.CommitmentDisabled {
 		return nil
 	}
 	return &warmThroughput{TargetMiBps: st.Warm, CurrentMiBps: st.Warm}

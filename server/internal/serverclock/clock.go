@@ -1,33 +1,3 @@
-// Package serverclock is the one clock of a server. It gives the Date of every answer and the
-// arrival of every record, and it never steps back: not when the system's clock does, not over a
-// restart, a crash or a reboot. Clients count the age of records by it, so a step back would make
-// them begin a search behind the record that they look for.
-//
-// # Readings
-//
-// It reads the system's clock while that goes forward. While that is behind, it goes on at half
-// speed until the system's has caught up: for two hours after a clock that was an hour ahead is
-// corrected. If it did not move for so long, limits would never refill, and a new stream would stay
-// CREATING.
-//
-// # The file
-//
-// A file of the data directory vouches for the readings: before a reading is given, the file
-// durably holds a record from which the next start finds a time that is not earlier.
-//
-//	vouched   a reading of the clock, and the moment by CLOCK_BOOTTIME at which it was taken
-//	ceiling   no reading of the clock is later, whatever time goes by
-//
-// The record bounds the readings while the process runs: to the vouched reading, the time that has
-// gone by since, and slack; and to the ceiling. A new record is made once a minute. When the
-// system's clock has stepped forward a record is made at once, and the readings follow it when that
-// is durable. If the disk hangs, the clock therefore stops at the ceiling: it is late rather than
-// wrong.
-//
-// After a start in the same boot of the machine, the clock begins at the latest reading that the
-// earlier process can have given: the vouched reading, the time that has gone by since, and the
-// slack. After a clean end that is its last reading, for the last record's ceiling is no later. In
-// another boot it begins at the ceiling, since CLOCK_BOOTTIME has begun anew.
 package serverclock
 
 import (
@@ -51,8 +21,6 @@ const (
 	slack = 2 * time.Millisecond
 	// retryAfter is the pause after a record that could not be written.
 	retryAfter = time.Second
-	// tellAfter is the least step of the system's clock that is worth a line in the log.
-	tellAfter = 5 * time.Second
 )
 
 // Config configures a Clock. The zero value of a field means its default.
@@ -65,6 +33,9 @@ type Config struct {
 	// Boot names the boot of the machine and returns the time since. Default bootclock's; only
 	// tests replace it.
 	Boot func() (id string, since time.Duration)
+	// Accept says that the system's clock is right at the start: the stamps follow it forward at
+	// once, and data expire though the stamps are ahead of it. Default false.
+	Accept bool
 
 	Logger *slog.Logger // logs steps of the system's clock; default slog.Default()
 }
@@ -73,31 +44,28 @@ func (c Config) withDefaults() Config {
 	if c.Wall == nil {
 		c.Wall = seam.Wall
 	}
-	if c.Boot == nil {
-		c.Boot = func() (string, time.Duration) {
-			return bootclock.ID(), bootclock.Now().Boot()
-		}
-	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c
 }
 
-// Clock reads in milliseconds since 1970. Its methods are safe for concurrent use.
+// Clock reads moments. Its methods are safe for concurrent use.
 type Clock struct {
-	cfg  Config
-	last atomic.Int64
-	base atomic.Pointer[base]
-	slow atomic.Pointer[slow] // nil: the system's clock is not behind
+	cfg   Config
+	began bootclock.Instant
+	born  time.Duration // by boot
+	last  atomic.Int64  // the last stamp
+	state atomic.Pointer[state]
+	looks sync.Mutex // held while a state replaces another
 
 	file *file         // nil: none
-	kick chan struct{} // asks the writer for a record: the system's clock is ahead of the limits
+	kick chan struct{} // asks the writer for a record: the stamps are ahead of the limits
 	stop chan struct{}
 	done sync.WaitGroup
 
-	// Readers hold mu for reading until last is at least the reading that they return. So a
-	// goroutine that holds mu for writing finds every returned reading in last.
+	// Readers hold mu for reading until last is at least the stamp that they return. So a goroutine
+	// that holds mu for writing finds every returned stamp in last.
 	mu struct {
 		sync.RWMutex
 		limits  []limit // each holds; none: there is no file, or Start was not called
@@ -106,26 +74,13 @@ type Clock struct {
 	}
 }
 
-// base is one moment by the system's clock and by the process's own.
-type base struct {
-	wall int64
-	at   bootclock.Instant
-	mono time.Time
-}
-
-// slow is the moment at which half speed began, and its reading then.
-type slow struct {
-	reading int64
-	since   time.Time
-}
-
-// limit is a record's bound on the readings.
+// limit is a record's bound on the stamps.
 type limit struct {
 	vouched, ceiling int64
 	since            time.Time // when the reading was taken
 }
 
-// at returns the latest reading that the record allows.
+// at returns the latest stamp that the record allows.
 func (l *limit) at(now time.Time) int64 {
 	return min(l.vouched+(now.Sub(l.since)+slack).Milliseconds(), l.ceiling)
 }
@@ -133,63 +88,81 @@ func (l *limit) at(now time.Time) int64 {
 // New makes a clock without a file.
 func New(cfg Config) *Clock {
 	c := &Clock{
-		cfg: cfg.withDefaults(), kick: make(chan struct{}, 1), stop: make(chan struct{}),
+		cfg: cfg.withDefaults(), began: bootclock.Now(),
+		kick: make(chan struct{}, 1), stop: make(chan struct{}),
 	}
-	c.rebase(c.cfg.Wall().UnixMilli())
+	_, c.born = c.boot()
+	s := c.glance()
+	s.stamp, s.elapsed = s.wall, s.wall
+	c.state.Store(&s)
 	return c
 }
 
-func (c *Clock) rebase(wall int64) {
-	c.base.Store(&base{wall: wall, at: bootclock.Now(), mono: time.Now()})
+// boot names the boot of the machine and returns the time since; without a name, that since New.
+func (c *Clock) boot() (id string, since time.Duration) {
+	if c.cfg.Boot != nil {
+		return c.cfg.Boot()
+	}
+	now := bootclock.Now()
+	if id = bootclock.ID(); id == "" {
+		return "", now.Sub(c.began) + seam.Passed()
+	}
+	return id, now.Boot() + seam.Passed()
 }
 
 // Now is Read as a time.
 func (c *Clock) Now() time.Time { return time.UnixMilli(c.Read()) }
 
-// Read returns the time now.
-func (c *Clock) Read() int64 {
+// Read returns the stamp of the moment.
+func (c *Clock) Read() int64 { return c.Moment().Stamp }
+
+// Moment returns the moment.
+func (c *Clock) Moment() Moment {
 	wall, now := c.cfg.Wall().UnixMilli(), time.Now()
-	if b := c.base.Load(); abs(wall-b.wall-now.Sub(b.mono).Milliseconds()) >
-		tellAfter.Milliseconds() {
-		c.stepped(b, wall)
+	s := c.state.Load()
+	gone := c.gone(s, now)
+	if s.due(wall, gone) {
+		s = c.look()
+		wall, gone = s.wall, 0
 	}
-	wall = c.ahead(wall, now)
+	m := s.moment(wall, gone)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	if most := c.bound(m.Stamp, now); most < m.Stamp {
+		m.Stamp = most
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+	}
+	m.Stamp = c.raise(m.Stamp)
+	return m
+}
+
+// gone returns the time since a state, in ms. It is cheaper than a look, as it does not see a
+// suspension of the machine: the system's clock then seems to have stepped, which takes a look.
+func (c *Clock) gone(s *state, now time.Time) int64 {
+	if c.cfg.Boot != nil { // a test's, which may not go with time.Now
+		_, since := c.cfg.Boot()
+		return max((since - s.at).Milliseconds(), 0)
+	}
+	return max(now.Sub(s.mono).Milliseconds(), 0)
+}
+
+// bound returns a stamp, or the latest that the file allows if that is earlier. The caller holds
+// mu.
+func (c *Clock) bound(stamp int64, now time.Time) int64 {
 	for i := range c.mu.limits {
-		if most := c.mu.limits[i].at(now); wall > most {
-			wall = most
-			select {
-			case c.kick <- struct{}{}:
-			default:
-			}
-		}
+		stamp = min(stamp, c.mu.limits[i].at(now))
 	}
-	return c.raise(wall)
+	return stamp
 }
 
-// ahead returns the system's time, or, while that is behind the last reading, the reading at half
-// speed.
-func (c *Clock) ahead(wall int64, now time.Time) int64 {
-	last, from := c.last.Load(), c.slow.Load()
-	switch {
-	case wall >= last:
-		if from != nil {
-			c.slow.CompareAndSwap(from, nil)
-		}
-		return wall
-	case from == nil:
-		c.slow.CompareAndSwap(nil, &slow{reading: last, since: now})
-		return wall
-	}
-	return from.reading + now.Sub(from.since).Milliseconds()/2
-}
-
-// NotBefore makes sure that the clock never reads less than ms, a time in the data directory. After
-// Start only pass it readings of this clock.
+// NotBefore makes sure that no stamp is less than ms, a time in the data directory. After Start
+// only pass it stamps of this clock.
 func (c *Clock) NotBefore(ms int64) { c.raise(ms) }
 
-// raise makes the last reading at least ms, and returns it.
+// raise makes the last stamp at least ms, and returns it.
 func (c *Clock) raise(ms int64) int64 {
 	for {
 		last := c.last.Load()
@@ -202,25 +175,11 @@ func (c *Clock) raise(ms int64) int64 {
 	}
 }
 
-// stepped logs a step of the system's clock: its advance since b differs from the elapsed time. The
-// process's own clock stops while the machine is suspended; that is no step.
-func (c *Clock) stepped(b *base, wall int64) {
-	next := &base{wall: wall, at: bootclock.Now(), mono: time.Now()}
-	if !c.base.CompareAndSwap(b, next) {
-		return // another caller logs it
-	}
-	by := time.Duration(wall-b.wall)*time.Millisecond - next.at.Sub(b.at)
-	if by.Abs() < tellAfter {
-		return
-	}
-	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > 0 {
-		c.cfg.Logger.Warn("the system's clock has stepped back; the server's clock, which never "+
-			"does, goes on at half speed until the system's has caught up",
-			"step", by.Round(time.Millisecond), "behind", ahead)
-		return
-	}
-	c.cfg.Logger.Warn("the system's clock has stepped, and the server's clock goes with it",
-		"step", by.Round(time.Millisecond))
+// Difference returns how far the stamps are ahead of the system's clock, and whether that is more
+// than a minute. accepted says that data expire nevertheless.
+func (c *Clock) Difference() (ahead time.Duration, differs, accepted bool) {
+	m := c.Moment()
+	s := c.state.Load()
+	ahead = time.Duration(m.Stamp-c.cfg.Wall().UnixMilli()) * time.Millisecond
+	return ahead.Round(time.Second), s.differs, s.accepted
 }
-
-func abs(n int64) int64 { return max(n, -n) }

@@ -43,21 +43,16 @@ func Open(cfg Config) (*Clock, error) {
 	}
 	if ok {
 		c.file.newest = r
-		c.NotBefore(r.floor(c.cfg.Boot()))
+		c.NotBefore(r.floor(c.boot()))
 	}
 	return c, nil
 }
 
-// Start makes the first record and keeps it up to date until Close. From then on the clock reads no
-// more than the file permits. Without a file it does nothing.
+// Start makes the first record and keeps it up to date until Close. From then on no stamp is later
+// than the file permits. Without a file it only compares the system's clock with the latest time
+// of the data.
 func (c *Clock) Start() error {
-	wall := c.cfg.Wall().UnixMilli()
-	if ahead := time.Duration(c.last.Load()-wall) * time.Millisecond; ahead > tellAfter {
-		c.cfg.Logger.Warn("the system's clock is behind the times in this data directory; the "+
-			"server's clock, which never steps back, goes on at half speed until the system's "+
-			"has caught up", "behind", ahead)
-	}
-	c.raise(wall)
+	c.begin()
 	if c.file == nil {
 		return nil
 	}
@@ -111,14 +106,14 @@ func (c *Clock) record(final bool) error {
 			return err
 		}
 	}
-	boot, since := c.cfg.Boot()
-	wall := c.cfg.Wall().UnixMilli()
+	boot, _ := c.boot()
+	s := c.look()
 	c.mu.Lock()
 	next := limit{vouched: c.last.Load(), since: time.Now()}
 	if final {
 		next.ceiling = next.vouched
 	} else {
-		next.vouched = max(next.vouched, c.ahead(wall, next.since))
+		next.vouched = max(next.vouched, s.stamp)
 		next.ceiling = next.vouched + ceilingAhead.Milliseconds()
 	}
 	if c.mu.started {
@@ -127,7 +122,8 @@ func (c *Clock) record(final bool) error {
 	c.mu.Unlock()
 	if err := c.put(record{
 		number: c.file.newest.number + 1, vouched: next.vouched, ceiling: next.ceiling,
-		boot: boot, since: since,
+		boot: boot, since: s.at, elapsed: s.elapsed, wall: s.wall, jump: s.jump, pace: s.pace,
+		accepted: s.accepted, past: s.past,
 	}); err != nil {
 		return err
 	}
