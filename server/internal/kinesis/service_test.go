@@ -48,8 +48,9 @@ type node struct {
 	open  bool
 }
 
-// testClock is a clock that a test sets: the time that it advances seems to pass.
-type testClock struct{ ms atomic.Int64 }
+// testClock is a clock that a test sets: the time that it advances seems to pass. stepped is in
+// addition, by the system's clock alone.
+type testClock struct{ ms, stepped atomic.Int64 }
 
 func newTestClock() *testClock {
 	c := new(testClock)
@@ -57,7 +58,9 @@ func newTestClock() *testClock {
 	return c
 }
 
-func (c *testClock) now() time.Time { return time.UnixMilli(c.ms.Load()) }
+func (c *testClock) now() time.Time { return time.UnixMilli(c.ms.Load() + c.stepped.Load()) }
+
+func (c *testClock) step(d time.Duration) { c.stepped.Add(d.Milliseconds()) }
 
 // boot returns the time since the boot of a machine that has run for a day.
 func (c *testClock) boot() (id string, since time.Duration) {

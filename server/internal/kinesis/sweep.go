@@ -94,9 +94,6 @@ func (w *sweeper) sweepStream(ctx context.Context, key catalogue.Key) error {
 // trim removes the records that are older than the stream's retention period, unless nothing
 // expires at the moment.
 func (w *sweeper) trim(ctx context.Context, st *catalogue.Stream, now moment) error {
-	if now.Holds() {
-		return nil
-	}
 	var first error
 	for _, sh := range st.Shards {
 		err := w.shards.Trim(ctx, sh.Log, now.Horizon(st.RetentionMs()))

@@ -62,6 +62,7 @@ func (m *machine) open() *Clock {
 	if err != nil {
 		m.t.Fatal(err)
 	}
+	m.t.Cleanup(func() { _ = c.Close() }) // after a failure
 	return c
 }
 

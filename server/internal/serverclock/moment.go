@@ -30,6 +30,3 @@ func (m Moment) Horizon(age int64) int64 {
 	}
 	return m.past.stamp(m.Elapsed - age)
 }
-
-// Holds reports whether nothing expires at the moment: see the package comment.
-func (m Moment) Holds() bool { return m.hold }

@@ -177,12 +177,12 @@ func TestAnotherBoot(t *testing.T) {
 				if (elapsed - c.elapsed).Abs() > time.Second {
 					t.Errorf("%v have elapsed, want %v", elapsed, c.elapsed)
 				}
-				if !clock.Moment().Holds() {
+				if !clock.Moment().hold {
 					t.Error("data expire in the first hour")
 				}
 				pass(clock, time.Hour)
 				differs := c.ahead != 0
-				if got := clock.Moment().Holds(); got != (differs && !c.accept) {
+				if got := clock.Moment().hold; got != (differs && !c.accept) {
 					t.Errorf("after an hour, nothing expires: %v", got)
 				}
 				if _, got, _ := clock.Difference(); got != differs {
@@ -209,7 +209,7 @@ func TestAcceptedUntilTheNextStep(t *testing.T) {
 		holds := func(what string, want bool) {
 			t.Helper()
 			pass(c, 61*time.Minute)
-			if c.Moment().Holds() != want {
+			if c.Moment().hold != want {
 				t.Errorf("%s: nothing expires: %v", what, !want)
 			}
 		}
