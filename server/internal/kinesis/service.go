@@ -166,11 +166,19 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// restoreClock raises the clock to the latest time in the data directory.
+// restoreClock raises the clock to the latest times in the data directory. A state began, in
+// elapsed time, the stream delay before its end.
 func (s *Service) restoreClock() {
+	began := func(until int64) {
+		s.streams.clock.ElapsedNotBefore(until - max(s.streams.delay, 0).Milliseconds())
+	}
 	s.streams.catalogue.Read(func() {
 		s.streams.clock.notBefore(s.streams.catalogue.DecidedAt())
 		for st := range s.streams.catalogue.All() {
+			began(st.Until)
+			for _, c := range st.Consumers {
+				began(c.Until)
+			}
 			for _, sh := range st.Shards {
 				if records := s.shards.Shard(sh.Log); records != nil {
 					s.streams.clock.notBefore(records.LastArrival())

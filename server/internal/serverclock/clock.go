@@ -56,7 +56,9 @@ type Clock struct {
 	began bootclock.Instant
 	born  time.Duration // by boot
 	last  atomic.Int64  // the last stamp
+	most  atomic.Int64  // the last elapsed time; two readings of the machine's clocks are apart
 	state atomic.Pointer[state]
+	least int64      // elapsed ms of the data, before Start
 	looks sync.Mutex // held while a state replaces another
 
 	file *file         // nil: none
@@ -118,14 +120,20 @@ func (c *Clock) Read() int64 { return c.Moment().Stamp }
 
 // Moment returns the moment.
 func (c *Clock) Moment() Moment {
+	m, _, _ := c.reading()
+	return m
+}
+
+// reading returns the moment, with the state and the reading of the system's clock that it is from.
+func (c *Clock) reading() (m Moment, s *state, wall int64) {
 	wall, now := c.cfg.Wall().UnixMilli(), time.Now()
-	s := c.state.Load()
+	s = c.state.Load()
 	gone := c.gone(s, now)
 	if s.due(wall, gone) {
 		s = c.look()
 		wall, gone = s.wall, 0
 	}
-	m := s.moment(wall, gone)
+	m = s.moment(wall, gone)
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if most := c.bound(m.Stamp, now); most < m.Stamp {
@@ -135,8 +143,12 @@ func (c *Clock) Moment() Moment {
 		default:
 		}
 	}
-	m.Stamp = c.raise(m.Stamp)
-	return m
+	m.Stamp = raise(&c.last, m.Stamp)
+	m.Elapsed = raise(&c.most, m.Elapsed)
+	if !s.accepted && abs(m.Stamp-wall) > tolerance {
+		m.hold = true
+	}
+	return m, s, wall
 }
 
 // gone returns the time since a state, in ms. It is cheaper than a look, as it does not see a
@@ -160,16 +172,20 @@ func (c *Clock) bound(stamp int64, now time.Time) int64 {
 
 // NotBefore makes sure that no stamp is less than ms, a time in the data directory. After Start
 // only pass it stamps of this clock.
-func (c *Clock) NotBefore(ms int64) { c.raise(ms) }
+func (c *Clock) NotBefore(ms int64) { raise(&c.last, ms) }
 
-// raise makes the last stamp at least ms, and returns it.
-func (c *Clock) raise(ms int64) int64 {
+// ElapsedNotBefore makes sure that the elapsed time is never less than ms, one that the data
+// directory holds. Call it before Start. A directory that has lost its clock's file needs this.
+func (c *Clock) ElapsedNotBefore(ms int64) { c.least = max(c.least, ms) }
+
+// raise makes the last reading at least ms, and returns it.
+func raise(reading *atomic.Int64, ms int64) int64 {
 	for {
-		last := c.last.Load()
+		last := reading.Load()
 		if ms <= last {
 			return last
 		}
-		if c.last.CompareAndSwap(last, ms) {
+		if reading.CompareAndSwap(last, ms) {
 			return ms
 		}
 	}
@@ -178,8 +194,7 @@ func (c *Clock) raise(ms int64) int64 {
 // Difference returns how far the stamps are ahead of the system's clock, and whether that is more
 // than a minute. accepted says that data expire nevertheless.
 func (c *Clock) Difference() (ahead time.Duration, differs, accepted bool) {
-	m := c.Moment()
-	s := c.state.Load()
-	ahead = time.Duration(m.Stamp-c.cfg.Wall().UnixMilli()) * time.Millisecond
-	return ahead.Round(time.Second), s.differs, s.accepted
+	m, s, wall := c.reading()
+	ahead = time.Duration(m.Stamp-wall) * time.Millisecond
+	return ahead.Round(time.Second), abs(m.Stamp-wall) > tolerance, s.accepted
 }

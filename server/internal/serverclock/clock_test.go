@@ -259,6 +259,9 @@ func TestDiskThatFails(t *testing.T) {
 			behind > time.Hour-ceilingAhead+refreshEvery {
 			t.Errorf("the clock is %v behind after an hour", behind)
 		}
+		if ahead, differs, _ := c.Difference(); !differs || ahead > -time.Hour/2 {
+			t.Errorf("the clock that has stopped is %v ahead, differs: %v", ahead, differs)
+		}
 		var after *vfs.Mem
 		for seed := range uint64(50) { // a record that is torn leaves the one before
 			after = m.disk.Crash(rand.New(rand.NewPCG(seed, 1)))

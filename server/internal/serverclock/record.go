@@ -65,14 +65,15 @@ type record struct {
 	jump          jump
 	pace          pace
 	accepted      bool
-	past          *past
+	past          *past // nil: an older version wrote the record, which lacks all these
 }
 
-// seeded returns a record of an older version with what it lacks: until then, the stamp and the
-// system's clock were the elapsed time.
-func (r record) seeded() record {
-	r.elapsed, r.wall = r.vouched, r.vouched
-	r.past = r.past.with(r.vouched, r.vouched, true)
+// seeded returns a record of an older version with what it lacks: until then, stamps were taken for
+// elapsed time. If the stamps were ahead of the system's clock, which is at wall at the moment,
+// it is not known for how long. So the elapsed time is the earlier of both, and data stay longer.
+func (r record) seeded(wall int64) record {
+	r.elapsed, r.wall = min(r.vouched, wall), r.vouched
+	r.past = &past{[]span{{}}}
 	return r
 }
 
@@ -129,7 +130,7 @@ func decode(p []byte) (r record, ok bool) {
 	ok = r.number > 0 && r.vouched > 0 && r.ceiling >= r.vouched
 	rest := le.Uint32(p[recordRest+4:])
 	if rest == 0 || name > maxBootName {
-		return r.seeded(), ok
+		return r, ok
 	}
 	return r, ok && uint64(rest) <= uint64(len(p)-recordHead) &&
 		r.decodeRest(p[:recordHead+int(rest)])

@@ -5,17 +5,25 @@ import "time"
 // begin sets the state at a start, from the newest record, and the times in the data directory.
 func (c *Clock) begin() {
 	last := c.last.Load()
-	r, there := record{vouched: last, ceiling: last}.seeded(), false
+	r, there := record{vouched: last, ceiling: last}, false
 	if c.file != nil && c.file.newest.number > 0 {
 		r, there = c.file.newest, true
 	}
 	boot, since := c.boot()
+	same := there && boot != "" && r.boot == boot && since >= r.since
+	if r.past == nil {
+		wall := c.cfg.Wall().UnixMilli() // and when the record was made, if that is known
+		if same {
+			wall -= (since - r.since).Milliseconds()
+		}
+		r = r.seeded(wall)
+	}
 	switch {
-	case there && boot != "" && r.boot == boot && since >= r.since:
+	case same:
 		c.state.Store(&state{
 			at: r.since, mono: c.state.Load().mono, wall: r.wall, stamp: r.vouched,
 			elapsed: r.elapsed, pace: r.pace, since: since, accepted: r.accepted,
-			differs: abs(r.vouched-r.wall) > differs, jump: r.jump, past: r.past,
+			differs: abs(r.vouched-r.wall) > tolerance, jump: r.jump, past: r.past,
 		})
 		c.look()
 	case there || last > 0:
@@ -29,8 +37,10 @@ func (c *Clock) begin() {
 	if c.cfg.Accept {
 		c.accept()
 	}
+	c.skip()
 	s := c.state.Load()
-	c.raise(s.stamp)
+	raise(&c.last, s.stamp)
+	c.most.Store(s.elapsed)
 	c.reportStart(s)
 }
 
@@ -56,8 +66,21 @@ func (c *Clock) afterBoot(r *record) {
 	default:
 		s.pace, s.stamp = behind, last
 	}
-	s.differs = abs(s.stamp-s.wall) > differs
+	s.differs = abs(s.stamp-s.wall) > tolerance
 	s.past = r.past.with(s.elapsed, s.stamp, true)
+	c.state.Store(&s)
+}
+
+// skip goes on from the elapsed time of the data, if that is later. Nothing becomes older by it.
+func (c *Clock) skip() {
+	s := *c.state.Load()
+	by := c.least - s.elapsed
+	if by <= 0 {
+		return
+	}
+	s.elapsed += by
+	s.jump.end += by
+	s.past = s.past.later(s.elapsed, by).with(s.elapsed, s.stamp, false)
 	c.state.Store(&s)
 }
 
@@ -69,7 +92,7 @@ func (c *Clock) accept() {
 		s.pace, s.stamp = behind, max(last, s.stamp)
 	}
 	s.accepted = true
-	s.differs = abs(s.stamp-s.wall) > differs
+	s.differs = abs(s.stamp-s.wall) > tolerance
 	s.past = s.past.with(s.elapsed, s.stamp, false)
 	c.state.Store(&s)
 }

@@ -11,8 +11,9 @@ const (
 	// lostAfter is the time between two looks after which a step may have gone and come again, in
 	// ms. The writer looks once a minute.
 	lostAfter = 150_000
-	// differs is the least difference between stamps and system's clock that matters, in ms.
-	differs = 60_000
+	// tolerance is the greatest difference between stamps and system's clock that does not matter,
+	// in ms.
+	tolerance = 60_000
 	// stepsAhead is how far ahead the system's clock is followed at once, in ms: summer time, and a
 	// clock that was set to the neighbouring zone. A second more is for the rounding.
 	stepsAhead = 3_600_000 + 1000
@@ -48,7 +49,7 @@ type state struct {
 	pace     pace
 	since    time.Duration // waits: when the step was first seen, since the boot
 	accepted bool          // Config.Accept holds for the system's clock as it is
-	differs  bool          // stamp and wall do
+	differs  bool          // stamp and wall do: for the log
 	jump     jump
 	past     *past
 }
@@ -61,9 +62,10 @@ type jump struct {
 
 // glance returns a state with its times by the machine.
 func (c *Clock) glance() state {
+	now := time.Now()
 	_, since := c.boot()
 	return state{
-		at: since, mono: time.Now(), wall: c.cfg.Wall().UnixMilli(),
+		at: since, mono: now, wall: c.cfg.Wall().UnixMilli(),
 		up: max(since, since-c.born).Milliseconds(),
 	}
 }
@@ -76,8 +78,7 @@ func (s *state) due(wall, gone int64) bool {
 // moment returns the moment some ms after the state.
 func (s *state) moment(wall, gone int64) Moment {
 	m := Moment{
-		Stamp: s.own(gone), Elapsed: s.elapsed + gone, past: s.past,
-		hold: (s.differs && !s.accepted) || s.up+gone < young,
+		Stamp: s.own(gone), Elapsed: s.elapsed + gone, past: s.past, hold: s.up+gone < young,
 	}
 	if s.pace == follows || s.pace == behind && wall > m.Stamp {
 		m.Stamp = wall
@@ -97,29 +98,39 @@ func (s *state) own(gone int64) int64 {
 	}
 }
 
-// look replaces the state by that of the moment.
+// look replaces the state by that of the moment, and logs what has changed.
 func (c *Clock) look() *state {
+	s, next, step := c.replace()
+	c.report(s, next, step)
+	return next
+}
+
+// replace replaces the state. It also returns the one before, and by how many ms the system's clock
+// has stepped.
+func (c *Clock) replace() (s, replaced *state, step int64) {
 	c.looks.Lock()
 	defer c.looks.Unlock()
-	s := c.state.Load()
+	s = c.state.Load()
 	next := c.glance()
 	gone := max((next.at - s.at).Milliseconds(), 0)
-	step := next.wall - s.wall - gone
+	if rest := next.at - s.at - time.Duration(gone)*time.Millisecond; rest > 0 {
+		next.at, next.mono = next.at-rest, next.mono.Add(-rest) // many looks would lose much
+	}
+	step = next.wall - s.wall - gone
 	next.elapsed = s.elapsed + gone
-	next.accepted = s.accepted && abs(step) <= differs
+	next.accepted = s.accepted && abs(step) <= tolerance
 	next.past, next.jump = s.past, s.jump
-	if back := -step; back > differs {
+	if back := -step; back > tolerance {
 		next.past, next.jump = s.jump.overrated(s.past, back)
 	}
 	c.setPace(&next, s, gone, step)
-	next.differs = abs(next.stamp-next.wall) > differs
+	next.differs = abs(next.stamp-next.wall) > tolerance
 	c.mu.RLock()
 	stamp := c.bound(next.stamp, next.mono)
 	c.mu.RUnlock()
 	next.past = next.past.with(next.elapsed, stamp, false)
 	c.state.Store(&next)
-	c.report(s, &next, step)
-	return &next
+	return s, &next, step
 }
 
 // setPace decides how the stamps go on from a state to the next one.
@@ -127,11 +138,11 @@ func (c *Clock) setPace(next, s *state, gone, step int64) {
 	last := c.last.Load()
 	own := max(s.own(gone), last)
 	switch ahead := next.wall - own; {
-	case ahead > stepsAhead && s.pace == refuses && abs(step) <= differs:
+	case ahead > stepsAhead && s.pace == refuses && abs(step) <= tolerance:
 		next.pace, next.stamp = refuses, own
 	case ahead > stepsAhead:
 		next.since = next.at
-		if s.pace == waits && abs(step) <= differs && gone <= lostAfter {
+		if s.pace == waits && abs(step) <= tolerance && gone <= lostAfter {
 			next.since = s.since
 		}
 		if next.pace, next.stamp = waits, own; next.at-next.since >= lasts {

@@ -239,7 +239,7 @@ func TestAcceptedUntilTheNextStep(t *testing.T) {
 
 // Whatever is done to the system's clock within a boot, no stamp expires before its age by true time.
 func TestNothingExpiresEarly(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(10) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			m, c := old(t)
@@ -332,6 +332,35 @@ func TestOverratedBoot(t *testing.T) {
 	})
 }
 
+// A directory that has lost the clock's file goes on from the elapsed time of its data, and nothing
+// becomes older by that.
+func TestElapsedOfTheData(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		now := time.Now().UnixMilli()
+		c, err := Open(Config{
+			Wall: m.wall, FS: m.disk, Dir: "data", Logger: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.NotBefore(now - 1000)
+		c.ElapsedNotBefore(now + day.Milliseconds())
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		moment := c.Moment()
+		moment.hold = false
+		if by := moment.Elapsed - now; by != day.Milliseconds() {
+			t.Errorf("the elapsed time begins %d ms ahead", by)
+		}
+		if got := moment.Horizon(60_000); got > now-60_000 {
+			t.Errorf("the horizon of a minute is %d ms ago", now-got)
+		}
+		m.close(c)
+	})
+}
+
 // The past is bounded, and fits into a record.
 func TestPastIsBounded(t *testing.T) {
 	var p *past
@@ -390,11 +419,50 @@ func TestOlderRecord(t *testing.T) {
 	if _, err := f.WriteAt(olderRecord(r), 0); err != nil {
 		t.Fatal(err)
 	}
-	if got, ok, err := readRecord(f); !ok || err != nil || got.elapsed != 1000 ||
-		got.wall != 1000 || got.boot != "boot" || got.past.stamp(0) != 0 {
+	if got, ok, err := readRecord(f); !ok || err != nil || got.vouched != 1000 ||
+		got.since != time.Second || got.boot != "boot" || got.past != nil {
 		t.Errorf("an older record is read as %+v, %v, %v", got, ok, err)
 	}
 	_ = f.Close()
+}
+
+// A directory of an older version may have followed a glitch. Its older records do not expire by
+// that, not even with --accept-clock, and later ones expire in time.
+func TestOlderRecordOfAGlitch(t *testing.T) {
+	for _, boots := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(t)
+			m.booted = m.booted.Add(-day)
+			f, err := m.disk.Create(path.Join("data", FileName))
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, glitch := time.Now().UnixMilli(), time.Now().Add(year).UnixMilli()
+			if _, err := f.WriteAt(olderRecord(record{
+				number: 1, vouched: glitch, ceiling: glitch, boot: "boot-1", since: day,
+			}), 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Hour)
+			if boots {
+				m.reboot()
+			}
+			m.accept = true
+			c := m.open()
+			pass(c, 2*time.Hour)
+			stamp := c.Read()
+			pass(c, 2*time.Hour)
+			if got := c.Moment().Horizon((6 * time.Hour).Milliseconds()); got > before {
+				t.Errorf("a record of five hours ago is %d ms behind the horizon of six", got-before)
+			}
+			if got := c.Moment().Horizon((90 * time.Minute).Milliseconds()); got < stamp {
+				t.Errorf("a stamp of two hours ago is %d ms ahead of the horizon of 1.5", stamp-got)
+			}
+		})
+	}
 }
 
 // olderRecord returns a record as version 1 of the server wrote it: 104 bytes.
