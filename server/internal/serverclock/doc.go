@@ -10,7 +10,7 @@
 //
 //	behind   The system's clock is behind the last stamp. The stamps go on at half speed until
 //	         it has caught up: for two hours after a clock that was an hour ahead is corrected.
-//	waits    It is more than an hour ahead of what the stamps should be. They go on at full speed,
+//	waits    It is more than an hour ahead of the expected stamp. They go on at full speed,
 //	         and follow the step once it has lasted ten minutes.
 //	refuses  After another boot it is more than 30 days ahead of the last stamp. The stamps go on
 //	         at full speed, until Config.Accept, or until the system's clock is set again.

@@ -8,7 +8,7 @@ type Moment struct {
 	// It never steps back, and may step forward with the system's clock.
 	Stamp int64
 	// Elapsed counts the time that has gone by, in ms. Only differences have a meaning. It runs
-	// evenly, whatever anyone does to the system's clock.
+	// evenly over any steps of the system's clock.
 	Elapsed int64
 
 	past *past // nil: Stamp has always been Elapsed
@@ -21,9 +21,9 @@ func At(ms int64) Moment { return Moment{Stamp: ms, Elapsed: ms} }
 // never is a horizon before all stamps.
 const never = math.MinInt64
 
-// Horizon returns the latest Stamp that is at least age old, in ms: what is stamped earlier has
-// expired. The age is elapsed time, so a step of the system's clock expires nothing. While nothing
-// may expire, the horizon is before all stamps.
+// Horizon returns the latest Stamp that is at least age old, in ms: records with an earlier one
+// have expired. The age is elapsed time, so a step of the system's clock expires nothing. While
+// nothing may expire, the horizon is before all stamps.
 func (m Moment) Horizon(age int64) int64 {
 	if m.hold {
 		return never

@@ -38,7 +38,7 @@ const (
 	paces // the number of them
 )
 
-// state is a moment from which the next ones are counted, and what is known of the system's clock.
+// state is a moment from which the next ones are counted, with the findings on the system's clock.
 type state struct {
 	at   time.Duration // since the boot
 	mono time.Time     // the same moment
@@ -98,7 +98,7 @@ func (s *state) own(gone int64) int64 {
 	}
 }
 
-// look replaces the state by that of the moment, and logs what has changed.
+// look replaces the state by that of the moment, and logs the changes.
 func (c *Clock) look() *state {
 	s, next, step := c.replace()
 	c.report(s, next, step)

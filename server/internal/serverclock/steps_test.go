@@ -267,7 +267,7 @@ func TestNothingExpiresEarly(t *testing.T) {
 				all = append(all, given{time.Now(), c.Read()})
 				age := time.Duration(rng.Int64N(int64(48 * time.Hour)))
 				moment := c.Moment()
-				moment.hold = false // what would be, if the clocks agreed
+				moment.hold = false // as if the clocks agreed
 				horizon := moment.Horizon(age.Milliseconds())
 				for _, g := range all {
 					if g.stamp < horizon && time.Since(g.at) < age-time.Second {
