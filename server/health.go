@@ -43,8 +43,8 @@ func (s *Server) unhealthy() string {
 }
 
 // IsLoopback reports whether a host to listen on can be reached from this machine alone:
-// localhost, a name under it, 127.0.0.0/8 or ::1, with or without a port. An empty one, every interface, is
-// not.
+// localhost, a name under it, 127.0.0.0/8 or ::1, with or without a port. An empty one, every
+// interface, is not.
 func IsLoopback(host string) bool {
 	if bare, _, err := net.SplitHostPort(host); err == nil {
 		host = bare

@@ -122,7 +122,8 @@ func (s *Store) Begin(ctx context.Context) error {
 	}
 	all := s.all()
 	var at wal.LSN
-	err := s.log.Sequence(ctx, skipHeader+len(all)*skipEntry, func(tx *wal.Tx) {
+	// A start on a full disk must be able to skip.
+	err := s.log.SequenceFreeing(ctx, skipHeader+len(all)*skipEntry, func(tx *wal.Tx) {
 		f := skipFrame{by: life << lifeBits}
 		for _, sh := range all {
 			sh.seq.Lock()

@@ -56,7 +56,11 @@ func (l *Log) snap(ctx context.Context) error {
 		}
 		parts = append(parts, part{kind: kind, data: data})
 	}
-	if err := l.folder.writeSnapshot(at, parts); err != nil {
+	err = l.folder.writeSnapshot(at, parts)
+	if err != nil && mayPass(err) && l.dropSpares() {
+		err = l.folder.writeSnapshot(at, parts)
+	}
+	if err != nil {
 		if errors.Is(err, errNotDurable) {
 			l.poison(err)
 			return l.Err()
@@ -122,6 +126,10 @@ func (l *Log) checkpoints(ctx context.Context) {
 		select {
 		case <-l.checkpoint:
 		case <-timer.C:
+		case <-l.freed: // more than a second later, since such changes come in numbers
+			retry = firstRetry
+			timer.Reset(retry)
+			continue
 		case <-l.closing:
 			return
 		}

@@ -75,6 +75,10 @@
 // returns ErrStalled; pending frames keep their place and are written once there is room. A sync
 // that finds no room poisons the log like any failed sync.
 //
+// The last eighth of a log file is a reserve: if there is no next file, only SequenceFreeing may
+// write there (reserve.go). A start on a full disk takes no more space than the directory has
+// (full.go), or begins read-only. A machine that cannot write its data obstructs the log.
+//
 // # Locks
 //
 // Acquire in this order: room within Config.MaxPending, the gate (shared by Sequence, exclusive

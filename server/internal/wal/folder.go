@@ -17,7 +17,6 @@ import (
 type folder struct {
 	fs       vfs.FS
 	dir      string
-	fileSize int64 // of a log file: Config.FileSize
 	readOnly bool
 	format   int // the directory's version
 	lock     io.Closer
