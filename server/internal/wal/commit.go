@@ -139,6 +139,7 @@ func (l *Log) land(batch []*chunk) {
 	}
 	l.mu.Unlock()
 	l.room.add(-int64(size))
+	nudge(l.watched)
 	if due {
 		nudge(l.checkpoint)
 	}

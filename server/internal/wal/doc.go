@@ -18,7 +18,7 @@
 //
 // # On the disk
 //
-//	LOCK            held while the log is open
+//	LOCK            held while the log is open, with the directory itself
 //	FORMAT          the version of the directory
 //	snapshot-L      every machine's state at LSN L
 //	wal/G.wal       frames; G is the file's generation
@@ -66,7 +66,8 @@
 //
 // # Failures
 //
-// A failed write or sync poisons the log: *PoisonedError. A failed checkpoint changes nothing and
+// A failed write or sync poisons the log: *PoisonedError. So does a directory that was removed or
+// renamed, or that lacks the newest file (watch.go). A failed checkpoint changes nothing and
 // is tried again.
 //
 // The log stalls if the disk has no room for the next file, for a frame that is larger than a

@@ -19,7 +19,7 @@ type folder struct {
 	dir      string
 	readOnly bool
 	format   int // the directory's version
-	lock     io.Closer
+	lock     vfs.Lock
 }
 
 // take locks the directory, and makes it if it does not exist.

@@ -61,6 +61,7 @@ type Log struct {
 	kick       chan struct{}  // to the committer: a frame was appended
 	dirty      chan struct{}  // to the interval syncer: a frame was written
 	checkpoint chan struct{}  // to the checkpointer: enough was logged
+	watched    chan struct{}  // to the watcher: a frame was written
 	freed      chan struct{}  // to the checkpointer: a change has freed space
 	recycled   chan struct{}  // to the preparer: there may be room again
 	prepared   chan *logFile  // from the preparer to the committer
@@ -125,6 +126,7 @@ func Open(cfg Config) (*Log, error) {
 		kick:       make(chan struct{}, 1),
 		dirty:      make(chan struct{}, 1),
 		checkpoint: make(chan struct{}, 1),
+		watched:    make(chan struct{}, 1),
 		freed:      make(chan struct{}, 1),
 		recycled:   make(chan struct{}, 1),
 		prepared:   make(chan *logFile),

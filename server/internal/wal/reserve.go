@@ -23,7 +23,9 @@ const reserveShare = 8
 // The log then checkpoints soon.
 func (l *Log) SequenceFreeing(ctx context.Context, size int, fn func(tx *Tx)) error {
 	err := l.sequence(ctx, size, true, fn)
-	if err == nil && l.blocked() != nil {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil && l.refusal() != nil {
 		nudge(l.freed)
 	}
 	return err
@@ -41,15 +43,8 @@ func (l *Log) Obstruct(cause error) {
 	}
 }
 
-// blocked returns why the log refuses ordinary frames although it is not broken; nil if it takes
-// them.
-func (l *Log) blocked() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.refusal()
-}
-
-// refusal returns what ordinary callers of Sequence get. The caller holds mu.
+// refusal returns what ordinary callers of Sequence get although the log is not broken; nil if it
+// takes their frames. The caller holds mu.
 func (l *Log) refusal() error {
 	if err := l.stalled(); err != nil {
 		return err

@@ -167,7 +167,7 @@ func TestAnObstructedLogTakesNoSpace(t *testing.T) {
 }
 
 // TestADeletionLeadsToACheckpoint: the deletion may make the snapshot small enough for the disk, and
-// that frees the log's files. Spares give way to a snapshot.
+// that frees the log's files.
 func TestADeletionLeadsToACheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
@@ -176,7 +176,7 @@ func TestADeletionLeadsToACheckpoint(t *testing.T) {
 		b.journal.finish = noCheckpoint
 		disk.SetLimit(disk.Used())
 		n := b.fill(t, 1000)
-		time.Sleep(time.Hour) // the checkpoint is tried again each minute
+		time.Sleep(time.Hour + 10*time.Second) // the checkpoint is tried again each minute
 		b.journal.finish = nil
 		disk.SetLimit(disk.Used() + 1<<10)
 		if _, err := b.free(t.Context(), n, 100); err != nil {
@@ -188,6 +188,31 @@ func TestADeletionLeadsToACheckpoint(t *testing.T) {
 			t.Errorf("3 s after the deletion: %v", err)
 		}
 		b.commit(t, 1000, n+1)
+		b.stop(t)
+	})
+}
+
+// TestSparesGiveWayToASnapshot: the log has more use for the space of a snapshot, which frees files.
+func TestSparesGiveWayToASnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := vfs.NewMem()
+		b := start(t, config(disk))
+		b.journal.finish = noCheckpoint
+		b.commit(t, 1000, upTo(60)...)
+		synctest.Wait()
+		b.journal.finish = nil
+		if err := b.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.mu.spares) == 0 {
+			t.Fatal("there is no spare")
+		}
+		disk.SetLimit(disk.Used())
+		b.commit(t, 100, 40)
+		if err := b.Checkpoint(t.Context()); err != nil {
+			t.Error(err)
+		}
+		disk.SetLimit(0)
 		b.stop(t)
 	})
 }
@@ -215,7 +240,25 @@ func TestStartsOnAFullDisk(t *testing.T) {
 		if used := disk.Used(); used > 512<<10+64 { // two files and FORMAT
 			t.Errorf("life %d: %d bytes", life, used)
 		}
-		cutStarts(t, disk, entries)
+		if life < 2 || life == 4 { // behind a life that wrote something, and one that did not
+			cutStarts(t, disk, entries)
+		}
+	}
+	disk.SetLimit(0)
+	cfg := config(disk)
+	cfg.FileSize = 256 << 10
+	b := start(t, cfg)
+	b.commit(t, 4000, upTo(400)...) // recycles the small files
+	b.stop(t)
+	start(t, cfg).stop(t)
+	names, err := disk.List("data/wal")
+	if err != nil || len(names) == 0 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		if info, err := disk.Stat("data/wal/" + name); err != nil || info.Size() != cfg.FileSize {
+			t.Errorf("%s is a log file of %d bytes, %v", name, info.Size(), err)
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ func (l *Log) Start(ctx context.Context) error {
 		l.group.Go(l.prepare)
 	}
 	l.group.Go(func() { l.checkpoints(background) })
+	l.group.Go(watcher{l}.run)
 	if l.cfg.SyncInterval > 0 {
 		l.group.Go(l.syncAtIntervals)
 	}
