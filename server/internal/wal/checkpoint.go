@@ -133,8 +133,10 @@ func (l *Log) checkpoints(ctx context.Context) {
 		case <-l.closing:
 			return
 		}
-		err := l.snap(ctx)
+		err := checkpointUnlessHeld(l, func() error { return l.snap(ctx) })
 		switch {
+		case errors.Is(err, errHeld):
+			timer.Reset(firstRetry)
 		case err == nil:
 			retry = firstRetry
 			timer.Stop()
