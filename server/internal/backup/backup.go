@@ -93,7 +93,7 @@ type backup struct {
 }
 
 // hold waits until the server has no checkpoint under way, and prevents the next one. A directory
-// that cannot be written is copied without: nobody writes there.
+// on a disk that cannot be written needs no hold.
 func (b *backup) hold(ctx context.Context, fsys vfs.FS) (io.Closer, error) {
 	ctx, cancel := context.WithTimeout(ctx, holdWait)
 	defer cancel()
@@ -213,8 +213,8 @@ func (b *backup) file(name string) (int64, error) {
 	return info.Size(), errors.Join(err, file.Close())
 }
 
-// others copies what a server keeps beside its log and records: its clock and its certificates.
-// The clock is last, so it is not behind the records.
+// others copies the server's clock and certificates. The clock is later than the log, so it is not
+// behind the records.
 func (b *backup) others(ctx context.Context) error {
 	names, err := b.list("tls")
 	if err != nil {

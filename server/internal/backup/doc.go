@@ -8,7 +8,7 @@
 //  1. passes over the segments, until a pass finds little that is new. The server goes on as
 //     usual, checkpoints included.
 //  2. the hold: the server postpones checkpoints, so it reuses no log file.
-//  3. one more pass over the segments: what the snapshot names is then in the copy.
+//  3. one more pass over the segments. The copy then has every byte that the snapshot names.
 //  4. the snapshot, and the log behind it up to its end: see [wal.Copy].
 //
 // A segment's copy may be longer than the snapshot says: a start cuts it back and writes the same
