@@ -117,6 +117,7 @@ func (sh *Shard) Place(index uint64) uint64 {
 // before the first append.
 func (s *Store) Begin(ctx context.Context) error {
 	life, lossy := s.log.Life()
+	s.lost()
 	if !lossy {
 		return nil
 	}
