@@ -262,6 +262,27 @@ func TestStartsOnAFullDisk(t *testing.T) {
 	}
 }
 
+// TestRestartsTakeNoSpace: lives that write nothing use one file in turn, also with room for more.
+func TestRestartsTakeNoSpace(t *testing.T) {
+	disk := vfs.NewCrashable()
+	b := start(t, config(disk))
+	b.journal.finish = noCheckpoint
+	b.commit(t, 1000, upTo(30)...)
+	disk = crashed(t, b, disk, 0)
+	most := int64(0)
+	for life := range uint64(6) {
+		b = start(t, config(disk))
+		b.want(t, upTo(30)...)
+		b.journal.finish = noCheckpoint
+		disk = crashed(t, b, disk, life)
+		if life == 1 {
+			most = disk.Used() + 16<<10 // whether the next file is made ahead is a matter of time
+		} else if life > 1 && disk.Used() > most {
+			t.Errorf("life %d: %d bytes, %d after the second", life, disk.Used(), most)
+		}
+	}
+}
+
 // fullDisk returns a disk with two full log files, and their entries.
 func fullDisk(t *testing.T) (disk *vfs.Mem, entries []uint64) {
 	t.Helper()

@@ -117,6 +117,10 @@ func (s *starter) resume(files logFiles, at LSN) error {
 // rest of the last file may hold frames that were cut off as a torn tail, and this life must not
 // find them again at the same LSN.
 func (s *starter) open() error {
+	// A life that wrote nothing leaves its file to this one: restarts in a row take no space.
+	if _, err := s.untake(s.log.cfg.FileSize); err != nil {
+		return err
+	}
 	file, err := s.log.makeFile(s.log.cfg.FileSize)
 	switch {
 	case err == nil:
