@@ -7,10 +7,10 @@ import (
 )
 
 // A start on a full disk takes no space from it. If the life before wrote nothing, its file is used
-// again, as on any disk. Otherwise the start cuts the unused tail off that file and makes its own file in that
-// room: it cannot write into the tail itself, since a generation is used once (see doc.go). Such a
-// file is small and takes only changes that free space. Ten starts in a row therefore need no more
-// room than one.
+// again, as on any disk. Otherwise the start cuts the unused tail off that file and makes its own
+// file in that room: it cannot write into the tail itself, since a generation is used once (see
+// doc.go). Such a file is small and takes only changes that free space. Ten starts in a row
+// therefore need no more room than one.
 
 // takeTail makes a log file without taking more space. cause is why there is no room for a whole
 // file.
@@ -39,10 +39,10 @@ func (s *starter) takeTail(cause error) (*logFile, error) {
 	return nil, cause
 }
 
-// untake makes the newest file a spare if it is begun and holds no frame, and returns its size. With
-// want above 0 it takes only a file of that size. The file before it becomes the newest: its note
-// must not announce a file that is about to lose its name. A life that may have lost frames is not
-// forgotten so.
+// untake makes the newest file a spare if it is begun and holds no frame, and returns its size.
+// With want above 0 it takes only a file of that size. The file before it becomes the newest: its
+// note must not announce a file that is about to lose its name. A life that may have lost frames is
+// not forgotten so.
 func (s *starter) untake(want int64) (size int64, err error) {
 	s.log.mu.Lock()
 	n := len(s.log.mu.segments)
