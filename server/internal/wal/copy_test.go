@@ -49,13 +49,13 @@ func TestACopyOfARunningLog(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			b.journal.finish = noCheckpoint
+			b.journal.before(noCheckpoint)
 			b.commit(t, 1000, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19)
 			copied, done, err := copyTo(t, disk, nil)
 			if err != nil || done.End < b.Durable() || (done.Snapshot != "") != checkpoint {
 				t.Fatalf("%+v, %v", done, err)
 			}
-			b.journal.finish = nil
+			b.journal.before(nil)
 			b.stop(t)
 			b = start(t, config(copied))
 			b.want(t, upTo(20)...)

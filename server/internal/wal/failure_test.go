@@ -165,7 +165,7 @@ func waitingFrames(t *testing.T, disk *vfs.Mem) (b *bundle, full *atomic.Bool, d
 	})))
 	synctest.Wait()
 	full.Store(true)
-	b.journal.finish = noCheckpoint
+	b.journal.before(noCheckpoint)
 	for ; b.Durable() == b.journal.end(); durable++ {
 		if _, err := b.put(t.Context(), durable, 1000); err != nil {
 			t.Fatal(err)
@@ -206,7 +206,7 @@ func TestAFrameWaitsForItsFile(t *testing.T) {
 		}
 		b.commit(t, 1000, id+1)
 		b.want(t, upTo(id+2)...)
-		b.journal.finish = nil
+		b.journal.before(nil)
 		b.stop(t)
 	})
 }
@@ -466,7 +466,7 @@ func TestTheLastDurableFileIsNotRecycled(t *testing.T) {
 			b.stop(t)
 		}
 		gate.open()
-		b.journal.finish = nil
+		b.journal.before(nil)
 		b.stop(t)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,7 +58,7 @@ func TestDeletionsOnAFullDisk(t *testing.T) {
 		disk := vfs.NewMem()
 		b := start(t, config(disk))
 		synctest.Wait()
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		disk.SetLimit(disk.Used())
 		n := b.fill(t, 1000)
 		if n < 20 {
@@ -86,7 +87,7 @@ func TestDeletionsOnAFullDisk(t *testing.T) {
 		time.Sleep(2 * prepareRetry)
 		synctest.Wait()
 		b.commit(t, 1000, n+deletions)
-		b.journal.finish = nil
+		b.journal.before(nil)
 		b.stop(t)
 		b = start(t, config(disk))
 		b.want(t, upTo(n+deletions+1)...)
@@ -100,7 +101,7 @@ func TestALargeFrameLeavesTheReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
 		b := start(t, config(disk))
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		synctest.Wait()
 		disk.SetLimit(disk.Used())
 		b.commit(t, 1000, upTo(13)...) // into the second file
@@ -112,7 +113,7 @@ func TestALargeFrameLeavesTheReserve(t *testing.T) {
 			t.Errorf("a deletion behind it: %v", err)
 		}
 		disk.SetLimit(0)
-		b.journal.finish = nil
+		b.journal.before(nil)
 		b.stop(t)
 	})
 }
@@ -142,7 +143,7 @@ func TestAnObstructedLogTakesNoSpace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
 		b := start(t, config(disk))
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		synctest.Wait()
 		b.Obstruct(errors.New("the segments are full"))
 		used := disk.Used()
@@ -161,7 +162,7 @@ func TestAnObstructedLogTakesNoSpace(t *testing.T) {
 		b.Obstruct(nil)
 		synctest.Wait()
 		b.commit(t, 1000, id)
-		b.journal.finish = nil
+		b.journal.before(nil)
 		b.stop(t)
 	})
 }
@@ -173,11 +174,11 @@ func TestADeletionLeadsToACheckpoint(t *testing.T) {
 		disk := vfs.NewMem()
 		b := start(t, config(disk))
 		synctest.Wait()
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		disk.SetLimit(disk.Used())
 		n := b.fill(t, 1000)
 		time.Sleep(time.Hour + 10*time.Second) // the checkpoint is tried again each minute
-		b.journal.finish = nil
+		b.journal.before(nil)
 		disk.SetLimit(disk.Used() + 1<<10)
 		if _, err := b.free(t.Context(), n, 100); err != nil {
 			t.Fatal(err)
@@ -197,14 +198,17 @@ func TestSparesGiveWayToASnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
 		b := start(t, config(disk))
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		b.commit(t, 1000, upTo(60)...)
 		synctest.Wait()
-		b.journal.finish = nil
+		b.journal.before(nil)
 		if err := b.Checkpoint(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.mu.spares) == 0 {
+		b.mu.Lock()
+		spares := len(b.mu.spares)
+		b.mu.Unlock()
+		if spares == 0 {
 			t.Fatal("there is no spare")
 		}
 		disk.SetLimit(disk.Used())
@@ -225,7 +229,7 @@ func TestStartsOnAFullDisk(t *testing.T) {
 		cfg := config(disk)
 		cfg.FileSize = 256 << 10
 		b := start(t, cfg)
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		b.want(t, entries...)
 		if _, err := b.put(t.Context(), 999, 100); !errors.Is(err, ErrStalled) {
 			t.Fatalf("life %d: a put on a full disk: %v", life, err)
@@ -266,14 +270,14 @@ func TestStartsOnAFullDisk(t *testing.T) {
 func TestRestartsTakeNoSpace(t *testing.T) {
 	disk := vfs.NewCrashable()
 	b := start(t, config(disk))
-	b.journal.finish = noCheckpoint
+	b.journal.before(noCheckpoint)
 	b.commit(t, 1000, upTo(30)...)
 	disk = crashed(t, b, disk, 0)
 	most := int64(0)
 	for life := range uint64(6) {
 		b = start(t, config(disk))
 		b.want(t, upTo(30)...)
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		disk = crashed(t, b, disk, life)
 		if life == 1 {
 			most = disk.Used() + 16<<10 // whether the next file is made ahead is a matter of time
@@ -291,7 +295,7 @@ func fullDisk(t *testing.T) (disk *vfs.Mem, entries []uint64) {
 		cfg := config(disk)
 		cfg.FileSize = 256 << 10
 		b := start(t, cfg)
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		synctest.Wait()
 		disk.SetLimit(disk.Used())
 		entries = upTo(b.fill(t, 4000))
@@ -305,7 +309,7 @@ func crashed(t *testing.T, b *bundle, disk *vfs.Mem, seed uint64) *vfs.Mem {
 	t.Helper()
 	after := disk.Crash(rand.New(rand.NewPCG(seed, 7)))
 	disk.SetLimit(0)
-	b.journal.finish = nil
+	b.journal.before(nil)
 	b.stop(t)
 	return after
 }
@@ -318,10 +322,13 @@ func cutStarts(t *testing.T, disk *vfs.Mem, entries []uint64) {
 		whole := disk.Crash(rng)
 		var after *vfs.Mem
 		left := n
+		var mu sync.Mutex
 		cfg := config(vfs.Inject(whole, func(op vfs.Op) error {
 			if !op.Kind.Changes() {
 				return nil
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			if left--; left == 0 {
 				after = whole.Crash(rng)
 			}
@@ -355,7 +362,7 @@ func TestAReadOnlyStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashable()
 		b := start(t, config(disk))
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		synctest.Wait()
 		disk.SetLimit(disk.Used())
 		entries := upTo(b.fill(t, 1000)) // the rest of the file is too short for another
@@ -395,7 +402,7 @@ func TestAReadOnlyLifeEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewCrashable()
 		b := start(t, config(disk))
-		b.journal.finish = noCheckpoint
+		b.journal.before(noCheckpoint)
 		synctest.Wait()
 		disk.SetLimit(disk.Used())
 		entries := upTo(b.fill(t, 1000))
