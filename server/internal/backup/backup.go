@@ -135,13 +135,18 @@ func (h *held) Close() error {
 func (b *backup) log(ctx context.Context) error {
 	for range attempts {
 		b.report.Attempts++
+		before, err := wal.NewestSnapshot(b.fs, b.dir)
+		if err != nil {
+			return err
+		}
 		if _, err := b.segments(ctx); err != nil {
 			return err
 		}
 		done, err := wal.Copy(b.fs, b.dir, func(name string, size int64, r io.Reader) error {
 			return b.put(name, 0o644, size, r)
 		})
-		if errors.Is(err, wal.ErrMoved) {
+		// A newer snapshot may name bytes that the segments did not have when they were copied.
+		if errors.Is(err, wal.ErrMoved) || err == nil && done.Snapshot != before {
 			continue
 		}
 		if err != nil {

@@ -49,6 +49,13 @@ func Copy(fsys vfs.FS, dir string, put func(name string, size int64, r io.Reader
 	return done, errors.Join(err, failed)
 }
 
+// NewestSnapshot returns the base name of a directory's newest snapshot; "" if there is none.
+func NewestSnapshot(fsys vfs.FS, dir string) (string, error) {
+	c := &copier{folder: folder{fs: fsys, dir: dir}}
+	name, _, err := c.snapshot()
+	return name, err
+}
+
 type copier struct {
 	folder folder
 	put    func(name string, size int64, r io.Reader) error
