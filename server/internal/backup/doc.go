@@ -14,7 +14,7 @@
 // A segment's copy may be longer than the snapshot says: a start cuts it back and writes the same
 // bytes from the log. A segment that the server removes meanwhile is missing, or left over. The
 // frame that trims or deletes it was durable before that, so step 4 copies it, and a start does not
-// look for the segment. If the server makes a checkpoint during step 4 after all, steps 3 and 4
+// look for the segment. If the server makes a checkpoint during steps 3 and 4 after all, both
 // are done again.
 //
 // Every record that was acknowledged before the backup began is in the copy, since its frame is
