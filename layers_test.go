@@ -102,6 +102,7 @@ var layers = [][]string{
 		"internal/rewind",
 		"outbox",
 		"proxy",
+		"server/internal/backup",
 		"server/internal/dynamo",
 		"server/internal/fsck",
 		"server/internal/kinesis",

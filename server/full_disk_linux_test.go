@@ -2,12 +2,15 @@ package server_test
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	"github.com/runnel-stream/runnel/internal/seam"
+	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server"
 )
 
@@ -152,5 +157,131 @@ func checkNumbers(t *testing.T, stored []string, acknowledged []uint64) {
 	if next != len(acknowledged) {
 		t.Errorf("%d records were acknowledged, only the first %d are there",
 			len(acknowledged), next)
+	}
+}
+
+// fillItems writes items until they are refused for a while: an attempt to make a snapshot takes
+// the space for a moment.
+func (v *served) fillItems(t *testing.T) {
+	t.Helper()
+	refused := 0
+	for i := range 1000 {
+		code, body := ask(v.Server, "DynamoDB_20120810.PutItem", map[string]any{
+			"TableName": "table", "Item": map[string]any{
+				"k": map[string]any{"S": strconv.Itoa(i)},
+				"x": map[string]any{"S": strings.Repeat("x", 20<<10)},
+			},
+		})
+		if code == http.StatusOK {
+			continue
+		}
+		if code != 400 || !strings.Contains(body, "ProvisionedThroughputExceeded") {
+			t.Errorf("a refused item: %d %s", code, body)
+		}
+		if refused++; refused == 60 {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the disk is not full after 20 MB of items")
+}
+
+// createTable makes the table t.
+func (v *served) createTable(t *testing.T) {
+	t.Helper()
+	code, body := ask(v.Server, "DynamoDB_20120810.CreateTable", map[string]any{
+		"TableName": "table", "BillingMode": "PAY_PER_REQUEST",
+		"KeySchema":            []any{map[string]any{"AttributeName": "k", "KeyType": "HASH"}},
+		"AttributeDefinitions": []any{map[string]any{"AttributeName": "k", "AttributeType": "S"}},
+	})
+	if code != http.StatusOK {
+		t.Fatal(body)
+	}
+}
+
+// fillRecords puts records until they are refused.
+func (v *served) fillRecords(t *testing.T) {
+	t.Helper()
+	refused := 0
+	for range 2000 {
+		code, body := ask(v.Server, "Kinesis_20131202.PutRecord", map[string]any{
+			"StreamName": "s", "PartitionKey": "k",
+			"Data": base64.StdEncoding.EncodeToString(make([]byte, 20<<10)),
+		})
+		if code == http.StatusOK {
+			continue
+		}
+		if code != 400 || !strings.Contains(body, "ProvisionedThroughputExceeded") {
+			t.Errorf("a refused record: %d %s", code, body)
+		}
+		if refused++; refused == 20 {
+			return
+		}
+	}
+	t.Fatal("the disk is not full after 40 MB of records")
+}
+
+// TestAFullDiskIsEmptiedFromInside fills a real disk with records and items. Then it is restarted
+// ten times, and takes no more space. A deletion of the stream, or of the table, makes room, and
+// everything goes on.
+func TestAFullDiskIsEmptiedFromInside(t *testing.T) {
+	for name, c := range map[string]struct {
+		fill   func(v *served, t *testing.T)
+		target string
+		in     map[string]any
+	}{
+		"records": {
+			fill:   func(v *served, t *testing.T) { v.fillRecords(t); v.fillItems(t) },
+			target: "Kinesis_20131202.DeleteStream",
+			in:     map[string]any{"StreamName": "s"},
+		},
+		"items": {
+			fill:   func(v *served, t *testing.T) { v.fillItems(t) },
+			target: "DynamoDB_20120810.DeleteTable",
+			in:     map[string]any{"TableName": "table"},
+		},
+	} {
+		for _, restarts := range []int{0, 10} {
+			t.Run(fmt.Sprintf("%s, %d restarts", name, restarts), func(t *testing.T) {
+				t.Parallel() // they wait most of the time
+				disk := smallDisk(t, "12m")
+				cfg := server.Config{
+					Dir: filepath.Join(disk, "data"), LogFileSize: 1 << 20, StreamDelay: -1,
+				}
+				life := func() *served { return serve(t, cfg, seam.OnFS(vfs.OS{})) }
+				v := life()
+				v.createTable(t)
+				c.fill(v, t)
+				full, err := v.DiskUse()
+				if err != nil {
+					t.Fatal(err)
+				}
+				for range restarts {
+					v.stop()
+					_ = v.Close(context.WithoutCancel(t.Context())) // there is no room for a snapshot
+					v = life()
+					// An attempt to make a file or a snapshot may be under way. Once, the log may take
+					// the space of records that a start writes again.
+					within(t, 10*time.Second, func() bool {
+						use, err := v.DiskUse()
+						t.Logf("%+v, %v; full: %+v", use, err, full)
+						return err == nil && use.Log <= full.Log+cfg.LogFileSize
+					})
+				}
+				within(t, 10*time.Second, func() bool { // the segments' writer may be at work
+					code, body := ask(v.Server, c.target, c.in)
+					t.Log(code, body)
+					return code == http.StatusOK
+				})
+				within(t, 20*time.Second, func() bool {
+					code, _ := v.health(t)
+					return code == http.StatusOK
+				})
+				if code, body := ask(v.Server, "Kinesis_20131202.CreateStream",
+					map[string]any{"StreamName": "new", "ShardCount": 1}); code != http.StatusOK {
+					t.Error(body)
+				}
+			})
+		}
 	}
 }

@@ -58,7 +58,7 @@ func (s *Server) unhealthy() string {
 	case closed:
 		return "shutting down"
 	}
-	if err := engine.log.Err(); err != nil {
+	if err := engine.log.Check(); err != nil {
 		return err.Error()
 	}
 	if err := engine.shards.Err(); err != nil {

@@ -94,8 +94,8 @@ func TestStalled(t *testing.T) {
 			dynamo + "PutItem", item("y"), 400, `#ProvisionedThroughputExceededException"`,
 		},
 		{
-			dynamo + "DeleteTable",
-			map[string]any{"TableName": "leases"},
+			dynamo + "UpdateTable",
+			map[string]any{"TableName": "leases", "DeletionProtectionEnabled": true},
 			400, `#ThrottlingException"`,
 		},
 	} {

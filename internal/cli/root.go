@@ -120,7 +120,7 @@ Or step by step, with a server in the background and a file of two events:
 		tailCommand(con),
 		archiveCommand(con), verifyCommand(con), restoreCommand(con), tablesCommand(con),
 		doctorCommand(con),
-		fsckCommand(con), keys.Command(con),
+		fsckCommand(con), backupCommand(con), keys.Command(con),
 		versionCommand(con))
 	usage.HelpCommand(root)
 	return root

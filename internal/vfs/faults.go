@@ -3,7 +3,6 @@ package vfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"sync/atomic"
 )
@@ -174,7 +173,7 @@ func (f *faultFS) SyncDir(dir string) error {
 	return f.fs.SyncDir(dir)
 }
 
-func (f *faultFS) Lock(name string) (io.Closer, error) {
+func (f *faultFS) Lock(name string) (Lock, error) {
 	if err := f.hook(Op{Kind: OpLock, Name: name}); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,24 @@ func lockFile(f *os.File) error {
 	}
 }
 
+// lockFolder locks the folder itself, so that nobody gets round the lock who removes the lock's
+// file. A network file system may not lock folders; there the file's lock must do.
+func lockFolder(dir string) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = lockFile(f)
+	switch {
+	case err == nil:
+		return f, nil
+	case errors.Is(err, ErrLocked):
+		return nil, errors.Join(err, f.Close())
+	default:
+		return nil, f.Close()
+	}
+}
+
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -19,6 +19,9 @@ func lockFile(f *os.File) error {
 	return err
 }
 
+// lockFolder does nothing: Windows does not remove a file that is open.
+func lockFolder(string) (*os.File, error) { return nil, nil }
+
 // syncDir does nothing: Windows keeps names in its file system's own journal and has no call
 // that waits for it.
 func syncDir(string) error { return nil }

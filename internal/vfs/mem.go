@@ -1,7 +1,6 @@
 package vfs
 
 import (
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -231,7 +230,7 @@ func (m *Mem) SyncDir(dir string) error {
 }
 
 // Lock implements FS.
-func (m *Mem) Lock(name string) (io.Closer, error) {
+func (m *Mem) Lock(name string) (Lock, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	dir, base, err := m.parent("lock", name)
@@ -246,16 +245,17 @@ func (m *Mem) Lock(name string) (io.Closer, error) {
 	case n.isDir():
 		return nil, pathError("lock", name, errIsDir)
 	}
-	if m.locks[n] {
+	if m.locks[n] || m.locks[dir] {
 		return nil, pathError("lock", name, ErrLocked)
 	}
-	m.locks[n] = true
-	return &memLock{fs: m, on: n}, nil
+	m.locks[n], m.locks[dir] = true, true
+	return &memLock{fs: m, on: n, dir: dir, path: path.Dir(clean(name))}, nil
 }
 
 type memLock struct {
-	fs *Mem
-	on *node
+	fs      *Mem
+	on, dir *node
+	path    string // of dir
 }
 
 // Close releases the lock.
@@ -266,7 +266,18 @@ func (l *memLock) Close() error {
 		return fs.ErrClosed
 	}
 	delete(l.fs.locks, l.on)
+	delete(l.fs.locks, l.dir)
 	l.on = nil
+	return nil
+}
+
+// Check implements Lock.
+func (l *memLock) Check() error {
+	l.fs.mu.Lock()
+	defer l.fs.mu.Unlock()
+	if n, err := l.fs.find("check", l.path); err != nil || n != l.dir {
+		return pathError("check", l.path, ErrGone)
+	}
 	return nil
 }
 

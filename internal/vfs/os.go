@@ -87,16 +87,63 @@ func (OS) Stat(name string) (fs.FileInfo, error) { return os.Stat(filepath.FromS
 func (OS) SyncDir(dir string) error { return syncDir(filepath.FromSlash(dir)) }
 
 // Lock implements FS.
-func (OS) Lock(name string) (io.Closer, error) {
-	f, err := os.OpenFile(filepath.FromSlash(name), os.O_RDWR|os.O_CREATE, fileMode)
-	if err != nil {
+func (OS) Lock(name string) (Lock, error) {
+	return lockOS(name, os.O_RDWR|os.O_CREATE)
+}
+
+func lockOS(name string, flag int) (Lock, error) {
+	path := filepath.FromSlash(name)
+	l := &osLock{dir: filepath.Dir(path)}
+	var err error
+	if l.was, err = os.Stat(l.dir); err != nil {
 		return nil, err
 	}
-	if err := lockFile(f); err != nil {
-		_ = f.Close() // nothing was written
+	if l.folder, err = lockFolder(l.dir); err != nil {
 		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
 	}
-	return f, nil
+	l.file, err = os.OpenFile(path, flag, fileMode)
+	if errors.Is(err, fs.ErrNotExist) && flag&os.O_CREATE == 0 {
+		l.file = nil
+		return l, nil
+	}
+	if err != nil {
+		l.file = nil
+		return nil, errors.Join(err, l.Close())
+	}
+	if err := lockFile(l.file); err != nil {
+		_ = l.Close() // nothing was written
+		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
+	}
+	return l, nil
+}
+
+// osLock is a lock of the operating system.
+type osLock struct {
+	dir          string
+	was          fs.FileInfo // of the folder
+	folder, file *os.File    // folder is nil on a system that does not lock folders
+}
+
+// Close implements Lock.
+func (l *osLock) Close() error {
+	var errs []error
+	for _, f := range []*os.File{l.file, l.folder} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check implements Lock.
+func (l *osLock) Check() error {
+	now, err := os.Stat(l.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(l.was, now):
+		return &fs.PathError{Op: "check", Path: l.dir, Err: ErrGone}
+	default:
+		return err
+	}
 }
 
 type osFile struct{ *os.File }

@@ -2,18 +2,16 @@ package vfs
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // ReadOnly returns a view of a file system for reading. An operation that would change it fails
 // with an fs.ErrPermission. Files of the operating system are opened for reading only, so the
 // view works without permission to write.
 //
-// Lock takes the lock if its file exists; reading suffices for that. Without the file no process
-// can hold the lock, and Lock succeeds without taking it.
+// Lock takes the lock of the folder, and of the file if that exists; reading suffices for that. In
+// memory, without the file, Lock succeeds without taking the lock.
 func ReadOnly(fsys FS) FS { return readOnly{fsys} }
 
 type readOnly struct{ FS }
@@ -43,25 +41,23 @@ func (r readOnly) Open(name string) (File, error) {
 	return readOnlyFile{file, name}, nil
 }
 
-func (r readOnly) Lock(name string) (io.Closer, error) {
+func (r readOnly) Lock(name string) (Lock, error) {
+	if _, ok := r.FS.(OS); ok {
+		return lockOS(name, os.O_RDONLY)
+	}
 	if _, err := r.Stat(name); errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(nil), nil
+		return noLock{}, nil
 	} else if err != nil {
 		return nil, err
 	}
-	if _, ok := r.FS.(OS); !ok {
-		return r.FS.Lock(name)
-	}
-	f, err := os.Open(filepath.FromSlash(name))
-	if err != nil {
-		return nil, err
-	}
-	if err := lockFile(f); err != nil {
-		_ = f.Close() // nothing was written
-		return nil, &fs.PathError{Op: "lock", Path: name, Err: err}
-	}
-	return f, nil
+	return r.FS.Lock(name)
 }
+
+// noLock is the lock of a folder that no process can have locked.
+type noLock struct{}
+
+func (noLock) Close() error { return nil }
+func (noLock) Check() error { return nil }
 
 type readOnlyFile struct {
 	File

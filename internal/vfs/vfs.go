@@ -12,6 +12,9 @@ import (
 // ErrLocked reports that another process, or another part of this one, holds the lock.
 var ErrLocked = errors.New("locked by another process")
 
+// ErrGone reports that a locked folder was removed, renamed or replaced.
+var ErrGone = errors.New("the folder is gone, or was replaced")
+
 // ErrNoSpace reports that the disk is full.
 var ErrNoSpace error = syscall.ENOSPC
 
@@ -40,9 +43,18 @@ type FS interface {
 	Stat(name string) (fs.FileInfo, error)
 	// SyncDir makes the names in a folder durable.
 	SyncDir(dir string) error
-	// Lock takes an exclusive lock on a file of that name, which it makes and leaves; ErrLocked
-	// if the lock is taken. The lock ends with Close or with the process.
-	Lock(name string) (io.Closer, error)
+	// Lock takes an exclusive lock on a file of that name, which it makes and leaves, and on the
+	// folder that holds it: whoever removes the file does not remove the lock. ErrLocked if the
+	// lock is taken. It ends with Close or with the process.
+	Lock(name string) (Lock, error)
+}
+
+// Lock is a lock that is held.
+type Lock interface {
+	io.Closer
+	// Check returns ErrGone if the path of the locked folder leads to another folder or to none,
+	// as after a removal. Other errors are those of looking.
+	Check() error
 }
 
 // File is an open file, safe for concurrent use, with fs.ErrClosed after Close.

@@ -146,9 +146,31 @@ func TestLock(t *testing.T) {
 		must(t, err)
 		_, err = fsys.Lock(name)
 		wantErr(t, err, ErrLocked)
+		must(t, fsys.Remove(name)) // does not remove the lock
+		_, err = fsys.Lock(name)
+		wantErr(t, err, ErrLocked)
+		must(t, lock.Check())
 		must(t, lock.Close())
 		lock, err = fsys.Lock(name)
 		must(t, err)
+		must(t, lock.Close())
+	})
+}
+
+func TestLockOfAFolderThatIsGone(t *testing.T) {
+	each(t, func(t *testing.T, fsys FS, dir string) {
+		dir = path.Join(dir, "data")
+		must(t, fsys.MkdirAll(dir))
+		lock, err := fsys.Lock(path.Join(dir, "LOCK"))
+		must(t, err)
+		must(t, lock.Check())
+		must(t, fsys.Rename(dir, dir+"2"))
+		wantErr(t, lock.Check(), ErrGone)
+		must(t, fsys.MkdirAll(dir))
+		wantErr(t, lock.Check(), ErrGone) // another folder of that name
+		must(t, fsys.Remove(dir))
+		must(t, fsys.Rename(dir+"2", dir))
+		must(t, lock.Check())
 		must(t, lock.Close())
 	})
 }

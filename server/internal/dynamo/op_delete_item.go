@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
-	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
 // deleteItem removes an item; if there is none, it succeeds without effect.
@@ -35,8 +34,8 @@ func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	written, err := s.commit(ctx, &w, t, key, len(call.Body),
-		func(itemstore.Item) (itemstore.Item, error) { return nil, nil })
+	written, err := s.items.Delete(ctx, t, key, w.allow)
+	written, err = w.count(t, written, err)
 	if err != nil {
 		return nil, itemFault(err, "")
 	}

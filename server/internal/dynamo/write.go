@@ -78,11 +78,26 @@ func (s *Service) commit(
 ) (itemstore.Written, error) {
 	written, err := s.items.Update(ctx, t, key, room,
 		func(old itemstore.Item) (itemstore.Item, error) {
-			if w.condition != nil && !w.condition.holds(old) {
-				return nil, errCondition
+			if err := w.allow(old); err != nil {
+				return nil, err
 			}
 			return change(old)
 		})
+	return w.count(t, written, err)
+}
+
+// allow returns errCondition if the condition does not hold.
+func (w *write) allow(old itemstore.Item) error {
+	if w.condition != nil && !w.condition.holds(old) {
+		return errCondition
+	}
+	return nil
+}
+
+// count counts the capacity of a write that the store has decided on, and makes its error.
+func (w *write) count(
+	t *itemstore.Table, written itemstore.Written, err error,
+) (itemstore.Written, error) {
 	refused := errors.Is(err, errCondition)
 	switch {
 	case err == nil:

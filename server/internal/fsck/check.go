@@ -156,6 +156,7 @@ func (c *checker) others() error {
 	}
 	known := map[string]bool{
 		"FORMAT": true, "LOCK": true, "wal": true, "shards": true, "tls": true,
+		wal.HoldFolder:       true,
 		serverclock.FileName: true,
 	}
 	if _, c.report.Clock, err = serverclock.Inspect(c.fs, c.report.Dir); err != nil {

@@ -32,7 +32,33 @@ func (s *Store) Update(
 	}
 	d := decision{table: t, key: key, entry: key.entry()}
 	size := room + t.sizeAt(d.entry)
-	err := s.decide(ctx, size, func(tx *wal.Tx) (wal.LSN, error) {
+	return s.commit(ctx, s.log.Sequence, size, &d, fn)
+}
+
+// deleteRoom is the size of a frame that deletes an item, as passed to the log: keys have at most
+// 3 KiB.
+const deleteRoom = 4 << 10
+
+// Delete deletes an item, as Update does if its fn returns nil. It works on a full disk too. allow
+// may refuse.
+func (s *Store) Delete(
+	ctx context.Context, t *Table, key Key, allow func(old Item) error,
+) (Written, error) {
+	if err := t.schema.check(key); err != nil {
+		return Written{}, err
+	}
+	d := decision{table: t, key: key, entry: key.entry()}
+	return s.commit(ctx, s.log.SequenceFreeing, deleteRoom, &d, func(old Item) (Item, error) {
+		return nil, allow(old)
+	})
+}
+
+// commit makes the decision and its change, durably.
+func (s *Store) commit(
+	ctx context.Context, by sequence, size int, d *decision, fn func(old Item) (Item, error),
+) (Written, error) {
+	t := d.table
+	err := s.decideBy(ctx, by, size, func(tx *wal.Tx) (wal.LSN, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		d.make(fn)

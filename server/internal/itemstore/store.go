@@ -154,9 +154,19 @@ func (s *Store) shown(ctx context.Context, lsn wal.LSN, err error) error {
 func (s *Store) decide(
 	ctx context.Context, size int, fn func(tx *wal.Tx) (wal.LSN, error),
 ) error {
+	return s.decideBy(ctx, s.log.Sequence, size, fn)
+}
+
+// sequence is wal.Log's Sequence or SequenceFreeing. The latter works on a full disk too, for
+// changes that free space.
+type sequence func(ctx context.Context, size int, fn func(tx *wal.Tx)) error
+
+func (s *Store) decideBy(
+	ctx context.Context, by sequence, size int, fn func(tx *wal.Tx) (wal.LSN, error),
+) error {
 	var lsn wal.LSN
 	var decided error
-	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) { lsn, decided = fn(tx) })
+	err := by(ctx, size, func(tx *wal.Tx) { lsn, decided = fn(tx) })
 	if err != nil {
 		return fmt.Errorf("append to the log: %w", err)
 	}

@@ -10,6 +10,9 @@ import (
 // are bounded.
 const tableRoom = 256 << 10
 
+// dropRoom is that of the frame that drops a table.
+const dropRoom = 128
+
 // CreateTable makes a table, durably. meta.Schema must be valid. The table keeps Tags, which must
 // not change. Errors: ErrTableExists, ErrTooManyTables, or the log's.
 func (s *Store) CreateTable(ctx context.Context, meta Meta) (*Table, error) {
@@ -67,7 +70,7 @@ func (s *Store) DropTable(
 	ctx context.Context, t *Table, allow func(Stats) error,
 ) (Stats, error) {
 	var last Stats
-	err := s.decide(ctx, tableRoom, func(tx *wal.Tx) (wal.LSN, error) {
+	err := s.decideBy(ctx, s.log.SequenceFreeing, dropRoom, func(tx *wal.Tx) (wal.LSN, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		t.mu.Lock()

@@ -112,7 +112,7 @@ func (s *Service) EnsureStream(
 	count := integer(shards)
 	in := &createStreamInput{StreamName: &name, ShardCount: &count}
 	err := s.plans["CreateStream"].validate(in)
-	if err == nil {
+	if err == nil && s.streams.peek(world, name, s.streams.clock.read()) == nil {
 		st, shards := in.stream(world)
 		err = s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now moment) error {
 			if s.streams.catalogue.Find(world, name, now) != nil {

@@ -15,11 +15,13 @@ type deleteStreamInput struct {
 }
 
 // deleteStream begins the deletion. For the stream delay the stream is DELETING and can be read.
-// Then it is gone with its shards and records, and the next sweep removes their files.
+// Then it is gone with its shards and records, and a sweep removes their files.
 func (s *Service) deleteStream(
 	ctx context.Context, world wire.World, in *deleteStreamInput,
 ) (any, error) {
-	return nil, s.streams.changeStream(ctx, world, &in.target, func(
+	defer s.sweeper.look()
+	by := s.streams.log.SequenceFreeing
+	return nil, s.streams.changeStreamBy(ctx, by, world, &in.target, func(
 		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		// A stream that is CREATING can be deleted, too (kinesalite, test/deleteStream.js).

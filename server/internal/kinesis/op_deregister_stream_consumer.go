@@ -20,7 +20,8 @@ func (s *Service) deregisterConsumer(
 	if err != nil {
 		return nil, err
 	}
-	return nil, s.streams.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
+	by := s.streams.log.SequenceFreeing // a stream with consumers is not deleted without force
+	return nil, s.streams.changeBy(ctx, by, changeSize, func(tx *wal.Tx, now moment) error {
 		st := s.streams.catalogue.Find(world, id.stream, now)
 		c, err := in.find(id, st, now)
 		if err != nil || st.ConsumerStatus(c, now) == catalogue.StatusDeleting {

@@ -53,7 +53,8 @@ func (s *Service) increaseRetention(
 		return nil, err
 	}
 	hours := int64(*in.RetentionPeriodHours)
-	return nil, s.retain(ctx, world, in, func(st *catalogue.Stream) error {
+	by := s.streams.log.Sequence
+	return nil, s.retain(ctx, by, world, in, func(st *catalogue.Stream) error {
 		if hours < st.Retention {
 			return invalid("Requested retention period (%d hours) for stream %s can not be "+
 				"shorter than existing retention period (%d hours). Use DecreaseRetentionPeriod "+
@@ -69,7 +70,8 @@ func (s *Service) decreaseRetention(
 	ctx context.Context, world wire.World, in *retentionInput,
 ) (any, error) {
 	hours := int64(*in.RetentionPeriodHours)
-	err := s.retain(ctx, world, in, func(st *catalogue.Stream) error {
+	by := s.streams.log.SequenceFreeing
+	err := s.retain(ctx, by, world, in, func(st *catalogue.Stream) error {
 		if hours > st.Retention {
 			return invalid("Requested retention period (%d hours) for stream %s can not be "+
 				"longer than existing retention period (%d hours). Use IncreaseRetentionPeriod "+
@@ -91,9 +93,10 @@ func (s *Service) decreaseRetention(
 // retain sets another period, if it differs. It first removes the expired shards, so that a longer
 // period does not bring them back.
 func (s *Service) retain(
-	ctx context.Context, world wire.World, in *retentionInput, check func(*catalogue.Stream) error,
+	ctx context.Context, by sequence, world wire.World, in *retentionInput,
+	check func(*catalogue.Stream) error,
 ) error {
-	return s.streams.changeStream(ctx, world, &in.target, func(
+	return s.streams.changeStreamBy(ctx, by, world, &in.target, func(
 		tx *wal.Tx, st *catalogue.Stream, now moment,
 	) error {
 		if err := check(st); err != nil {

@@ -118,7 +118,7 @@ func New(cfg Config) (*Service, error) {
 		fanOut: newFanOut(),
 		sweeper: &sweeper{
 			streams: all, shards: cfg.Shards, limits: limits, logger: cfg.Logger,
-			every: cfg.SweepEvery,
+			every: cfg.SweepEvery, deleted: make(chan struct{}, 1),
 		},
 		scaler: &scaler{
 			streams: all, limits: limits, resharder: reshards, logger: cfg.Logger,
@@ -143,19 +143,10 @@ func (s *Service) Start(ctx context.Context) error {
 	if err := s.streams.clock.Start(); err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
-	c := s.streams.catalogue
-	err := s.streams.change(ctx, 256, func(tx *wal.Tx, now moment) error {
-		if c.SealKey() != nil {
-			return nil
-		}
-		key := make([]byte, catalogue.KeySize)
-		rand.Read(key) // never fails
-		return c.Commit(tx, &catalogue.Change{Op: catalogue.ChangeKey, At: now.Stamp, Key: key})
-	})
-	if err != nil {
+	if err := s.drawKey(ctx); err != nil {
 		return fmt.Errorf("start the Kinesis service: %w", err)
 	}
-	sealer, err := newSealer(c.SealKey()) // the key is drawn once and never changes
+	sealer, err := newSealer(s.streams.catalogue.SealKey())
 	if err != nil {
 		return err
 	}
@@ -164,6 +155,20 @@ func (s *Service) Start(ctx context.Context) error {
 	s.scaler.start(ctx)
 	s.resharder.start(ctx)
 	return nil
+}
+
+// drawKey draws the directory's key, once: it never changes. Later starts write nothing, for the
+// disk may be full.
+func (s *Service) drawKey(ctx context.Context) error {
+	c := s.streams.catalogue
+	if c.SealKey() != nil {
+		return nil
+	}
+	return s.streams.change(ctx, 256, func(tx *wal.Tx, now moment) error {
+		key := make([]byte, catalogue.KeySize)
+		rand.Read(key) // never fails
+		return c.Commit(tx, &catalogue.Change{Op: catalogue.ChangeKey, At: now.Stamp, Key: key})
+	})
 }
 
 // restoreClock raises the clock to the latest times in the data directory. A state began, in

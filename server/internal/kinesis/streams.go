@@ -19,15 +19,28 @@ type streams struct {
 	delay     time.Duration // Config.StreamDelay
 }
 
+// changeSize is about the size of the frames of a change.
+const changeSize = 4096
+
 // change runs decide under the catalogue's lock inside wal.Log.Sequence. It returns once its
 // commit, and everything that decide saw, is durable. size is about that of the frames.
 func (s *streams) change(
 	ctx context.Context, size int, decide func(tx *wal.Tx, now moment) error,
 ) error {
+	return s.changeBy(ctx, s.log.Sequence, size, decide)
+}
+
+// sequence is wal.Log's Sequence or SequenceFreeing. The latter works on a full disk too, for
+// changes that free space.
+type sequence func(ctx context.Context, size int, fn func(tx *wal.Tx)) error
+
+func (s *streams) changeBy(
+	ctx context.Context, by sequence, size int, decide func(tx *wal.Tx, now moment) error,
+) error {
 	c := s.catalogue
 	var decided error
 	var seen wal.LSN
-	err := s.log.Sequence(ctx, size, func(tx *wal.Tx) {
+	err := by(ctx, size, func(tx *wal.Tx) {
 		c.Write(func() {
 			decided = decide(tx, s.clock.read())
 			seen = c.LSN()
@@ -47,11 +60,18 @@ func (s *streams) changeStream(
 	ctx context.Context, world wire.World, t *target,
 	decide func(tx *wal.Tx, st *catalogue.Stream, now moment) error,
 ) error {
+	return s.changeStreamBy(ctx, s.log.Sequence, world, t, decide)
+}
+
+func (s *streams) changeStreamBy(
+	ctx context.Context, by sequence, world wire.World, t *target,
+	decide func(tx *wal.Tx, st *catalogue.Stream, now moment) error,
+) error {
 	name, err := t.name(world)
 	if err != nil {
 		return err
 	}
-	return s.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
+	return s.changeBy(ctx, by, changeSize, func(tx *wal.Tx, now moment) error {
 		st := s.catalogue.Find(world, name, now)
 		if st == nil {
 			return streamNotFound(world, name)

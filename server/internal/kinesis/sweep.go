@@ -21,8 +21,17 @@ type sweeper struct {
 	logger  *slog.Logger
 	every   time.Duration
 
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	deleted chan struct{} // a deletion has begun
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
+}
+
+// look makes the sweeper sweep once the deletions that have begun end.
+func (w *sweeper) look() {
+	select {
+	case w.deleted <- struct{}{}:
+	default:
+	}
 }
 
 func (w *sweeper) start(ctx context.Context) {
@@ -30,15 +39,35 @@ func (w *sweeper) start(ctx context.Context) {
 	w.done.Go(func() {
 		ticker := time.NewTicker(w.every)
 		defer ticker.Stop()
+		soon := time.NewTimer(w.untilGone(0))
+		defer soon.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-ticker.C:
 				w.sweep(ctx)
+			case <-soon.C:
+				w.sweep(ctx)
+				soon.Reset(w.untilGone(1)) // what is left now is the ticker's
+			case <-w.deleted:
+				soon.Reset(w.untilGone(0))
 			}
 		}
 	})
+}
+
+// untilGone returns the time until the next deletion ends, of those with at least so many
+// milliseconds to go, so that its space is free at once. It is w.every at most, and also if there
+// is none.
+func (w *sweeper) untilGone(least int64) time.Duration {
+	wait, now := w.every, w.streams.clock.read()
+	for _, st := range w.streams.all() {
+		if st.Status(now) == catalogue.StatusDeleting && (least == 0 || st.Until-now.Elapsed >= least) {
+			wait = min(wait, time.Duration(max(st.Until-now.Elapsed, 0))*time.Millisecond)
+		}
+	}
+	return wait
 }
 
 func (w *sweeper) stop() {
@@ -53,12 +82,17 @@ func (w *sweeper) stop() {
 func (w *sweeper) sweep(ctx context.Context) {
 	w.limits.throttle.Load().sweep(w.streams.clock.read().Elapsed)
 	for _, st := range w.streams.all() {
-		if err := w.sweepStream(ctx, st.Key()); err != nil {
-			if ctx.Err() == nil {
-				w.logger.WarnContext(ctx, "expired data is still there, the next sweep "+
-					"tries again", "stream", st.Name, "error", err)
-			}
-			return // the log takes nothing now
+		err := w.sweepStream(ctx, st.Key())
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			w.logger.WarnContext(ctx, "expired data is still there, the next sweep "+
+				"tries again", "stream", st.Name, "error", err)
+		}
+		if errors.As(err, new(*wal.PoisonedError)) || errors.Is(err, wal.ErrStalled) ||
+			errors.Is(err, wal.ErrClosed) {
+			return // the log takes nothing now; other errors are those of one shard
 		}
 	}
 }
@@ -72,7 +106,8 @@ func (w *sweeper) sweepStream(ctx context.Context, key catalogue.Key) error {
 		return nil
 	}
 	if st.Gone(now) || len(st.Expired(now)) > 0 {
-		err := w.streams.change(ctx, 4096, func(tx *wal.Tx, now moment) error {
+		by := w.streams.log.SequenceFreeing
+		err := w.streams.changeBy(ctx, by, changeSize, func(tx *wal.Tx, now moment) error {
 			if st = c.Get(key); st == nil {
 				return nil
 			}

@@ -144,6 +144,7 @@ func (d *drainer) note(sh *Shard, err error) {
 		d.failed.Store(&err)
 		break
 	}
+	d.store.log.Obstruct(d.store.Err())
 }
 
 // sleep waits for work, and then lets more of it gather. It returns false at the end.
@@ -216,7 +217,9 @@ func (d *drainer) step() {
 	}
 }
 
-// relieved waits until at most limit bytes are undrained. Errors: Store.Err's, ErrClosed.
+// relieved waits until at most limit bytes are undrained, or until segments cannot be written: a
+// start on a full disk must end, or nothing could ever be deleted. The run before held the bytes
+// that do not fit in memory as well. Errors: a failed sync's, ErrClosed.
 func (d *drainer) relieved(limit int) error {
 	few := func() bool {
 		d.mu.Lock()
@@ -226,7 +229,11 @@ func (d *drainer) relieved(limit int) error {
 	if few() {
 		return nil
 	}
-	return d.wait(nil, few)
+	err := d.wait(nil, few)
+	if errors.Is(err, ErrStalled) {
+		return nil
+	}
+	return err
 }
 
 // drainedBy makes the drainer hurry until ready is true. Errors: ctx's, Store.Err's,

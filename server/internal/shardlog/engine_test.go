@@ -50,6 +50,7 @@ type setup struct {
 	now         func() time.Time
 	skipDamaged bool
 	interval    time.Duration // between syncs; 0: before every acknowledgement
+	logger      *slog.Logger  // default: none
 }
 
 func or[T comparable](v, fallback T) T {
@@ -62,7 +63,7 @@ func or[T comparable](v, fallback T) T {
 
 // open opens an engine. If it fails, nothing stays open.
 func (c setup) open(ctx context.Context) (*engine, error) {
-	logger := slog.New(slog.DiscardHandler)
+	logger := or(c.logger, slog.New(slog.DiscardHandler))
 	log, err := wal.Open(wal.Config{
 		FS: c.fs, Dir: "data", FileSize: or(c.fileSize, 64<<10),
 		MaxPending: or(c.maxPending, 1<<20), SyncInterval: c.interval, Logger: logger,

@@ -224,8 +224,8 @@ func TestCheckpointBesideWrites(t *testing.T) {
 	}
 }
 
-// A start keeps at most MaxReplay bytes in memory while a slow disk takes the rest, and fails if
-// the disk takes nothing.
+// A start keeps at most MaxReplay bytes in memory while a slow disk takes the rest. If the disk
+// takes nothing it keeps them all, so that shards can be read and deleted.
 func TestReplayIsBounded(t *testing.T) {
 	disk := vfs.NewCrashable()
 	e := setup{fs: disk, fileSize: 4 << 20}.mustOpen(t) // no checkpoint of its own accord
@@ -246,15 +246,27 @@ func TestReplayIsBounded(t *testing.T) {
 	}
 	after := disk.Crash(rand.New(rand.NewPCG(1, 1)))
 	e.mustClose(t)
-	full := vfs.Inject(after, func(op vfs.Op) error {
+	full := vfs.Inject(after.Crash(rand.New(rand.NewPCG(2, 1))), func(op vfs.Op) error {
 		if onSegment(vfs.OpCreate)(op) {
 			return vfs.ErrNoSpace
 		}
 		return nil
 	})
-	if _, err := (setup{fs: full, maxReplay: 64 << 10}).open(ctx); !errors.Is(err, ErrStalled) {
+	e, err := setup{fs: full, maxReplay: 64 << 10}.open(ctx)
+	if err != nil {
 		t.Fatalf("start on a full disk: %v", err)
 	}
+	e.want(t, 1, 4010)
+	if _, err := e.append(ctx, 1, entries(1, 4010, 1, 1)...); !errors.Is(err, ErrStalled) {
+		t.Errorf("append on a full disk: %v", err)
+	}
+	if err := e.do(ctx, opCreate, 2); !errors.Is(err, ErrStalled) {
+		t.Errorf("the log beside stalled segments: %v", err)
+	}
+	if err := e.store.Trim(ctx, 1, 1<<60); err != nil {
+		t.Errorf("trim on a full disk: %v", err)
+	}
+	e.shut(t)
 	synctest.Test(t, func(t *testing.T) {
 		slow := make(chan struct{})
 		c := setup{maxReplay: 64 << 10, fs: vfs.Inject(after, func(op vfs.Op) error {

@@ -16,22 +16,29 @@ func (sh *Shard) touch() error {
 	if err := sh.store.cfg.FS.MkdirAll(sh.folder); err != nil {
 		return fmt.Errorf("make the folder of a shard: %w", err)
 	}
-	if err := sh.sweep(); err != nil {
+	if err := sh.sweep(func(uint64) error { return nil }); err != nil {
 		return err
 	}
 	sh.touched = true
 	return nil
 }
 
-// sweep removes segment files that do not belong to the shard.
-func (sh *Shard) sweep() error {
+// sweep removes segment files that do not belong to the shard. It calls see before each removal.
+func (sh *Shard) sweep(see func(first uint64) error) error {
 	sh.pub.Lock()
 	ours := make(map[uint64]bool, len(sh.pub.segments))
 	for _, seg := range sh.pub.segments {
 		ours[seg.first] = true
 	}
 	sh.pub.Unlock()
-	return sh.store.removeSegments(sh.folder, func(first uint64) bool { return !ours[first] })
+	var failed error
+	err := sh.store.removeSegments(sh.folder, func(first uint64) bool {
+		if !ours[first] && failed == nil {
+			failed = see(first)
+		}
+		return !ours[first] && failed == nil
+	})
+	return errors.Join(failed, err)
 }
 
 // removeSegments removes the segment files of a folder whose first index is unwanted. It leaves

@@ -60,7 +60,8 @@ func (sh *Shard) restore(image shardImage) error {
 	}
 	segs := sh.pub.segments
 	sh.pub.Unlock()
-	if err := sh.sweep(); err != nil {
+	err := sh.sweep(func(first uint64) error { return sh.weigh(first, image.next) })
+	if err != nil {
 		return err
 	}
 	if len(segs) == 0 {
@@ -87,6 +88,7 @@ func (s *Store) cut(seg *segment) (whole bool, err error) {
 	case info.Size() <= seg.size:
 		return info.Size() == seg.size, nil
 	}
+	seg.shard.extras = append(seg.shard.extras, extra{seg.end, info.Size() - seg.size})
 	file, err := s.cfg.FS.Open(seg.path())
 	if err != nil {
 		return false, fmt.Errorf("open a segment: %w", err)
@@ -154,7 +156,9 @@ func (s *Store) replayBatch(payload []byte) error {
 	case b.end() <= next:
 		return nil
 	}
-	sh.publish(b.after(next))
+	b = b.after(next)
+	sh.found(b)
+	sh.publish(b)
 	return s.drain.relieved(s.cfg.MaxReplay)
 }
 

@@ -46,6 +46,8 @@ type Shard struct {
 		drainedArrival int64 // of the record before drained
 	}
 
+	extras []extra // see lost; belongs to the start
+
 	// Only the drainer's goroutine uses the following.
 	active  *segment // the last segment, while it takes records; nil before the first
 	touched bool     // the folder exists and holds no foreign segments

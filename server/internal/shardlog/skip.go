@@ -117,12 +117,14 @@ func (sh *Shard) Place(index uint64) uint64 {
 // before the first append.
 func (s *Store) Begin(ctx context.Context) error {
 	life, lossy := s.log.Life()
+	s.lost()
 	if !lossy {
 		return nil
 	}
 	all := s.all()
 	var at wal.LSN
-	err := s.log.Sequence(ctx, skipHeader+len(all)*skipEntry, func(tx *wal.Tx) {
+	// A start on a full disk must be able to skip.
+	err := s.log.SequenceFreeing(ctx, skipHeader+len(all)*skipEntry, func(tx *wal.Tx) {
 		f := skipFrame{by: life << lifeBits}
 		for _, sh := range all {
 			sh.seq.Lock()

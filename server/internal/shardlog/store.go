@@ -289,6 +289,7 @@ func (s *Store) Err() error {
 // fail makes the store refuse records until the next start.
 func (s *Store) fail(err error) {
 	s.fatal.CompareAndSwap(nil, &err)
+	s.log.Obstruct(s.Err())
 }
 
 // Close ends the drainer and every Wait, and closes the files. Call it after wal.Log.Close, whose

@@ -33,7 +33,7 @@ func (s *Store) Trim(ctx context.Context, id ID, ms int64) error {
 		return nil
 	}
 	var lsn wal.LSN
-	err = s.log.Sequence(ctx, trimSize, func(tx *wal.Tx) {
+	err = s.log.SequenceFreeing(ctx, trimSize, func(tx *wal.Tx) {
 		sh.seq.Lock()
 		defer sh.seq.Unlock()
 		if !sh.seq.deleted {

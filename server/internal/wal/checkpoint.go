@@ -56,7 +56,11 @@ func (l *Log) snap(ctx context.Context) error {
 		}
 		parts = append(parts, part{kind: kind, data: data})
 	}
-	if err := l.folder.writeSnapshot(at, parts); err != nil {
+	err = l.folder.writeSnapshot(at, parts)
+	if err != nil && mayPass(err) && l.dropSpares() {
+		err = l.folder.writeSnapshot(at, parts)
+	}
+	if err != nil {
 		if errors.Is(err, errNotDurable) {
 			l.poison(err)
 			return l.Err()
@@ -89,10 +93,11 @@ func (l *Log) freeze() (LSN, map[Kind]func(context.Context) ([]byte, error), err
 
 // recycle releases the files that the two newest snapshots do not need, once the one at at is
 // durable. It returns the place of the one before: a start uses that one if the newest is damaged.
+// If the disk has no room for the next file, the older snapshot and its files give way.
 func (l *Log) recycle(at LSN) (keep LSN) {
 	l.mu.Lock()
 	keep = l.mu.snapshot
-	if l.cfg.KeepOne {
+	if l.cfg.KeepOne || l.mu.fileErr != nil {
 		keep = at
 	}
 	l.mu.snapshot, l.mu.asked = at, max(at, l.mu.asked)
@@ -128,11 +133,17 @@ func (l *Log) checkpoints(ctx context.Context) {
 		select {
 		case <-l.checkpoint:
 		case <-timer.C:
+		case <-l.freed: // more than a second later, since such changes come in numbers
+			retry = firstRetry
+			timer.Reset(retry)
+			continue
 		case <-l.closing:
 			return
 		}
-		err := l.snap(ctx)
+		err := checkpointUnlessHeld(l, func() error { return l.snap(ctx) })
 		switch {
+		case errors.Is(err, errHeld):
+			timer.Reset(firstRetry)
 		case err == nil:
 			retry = firstRetry
 			timer.Stop()

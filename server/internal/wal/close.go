@@ -61,10 +61,10 @@ func (l *Log) finish(ctx context.Context) error {
 	defer l.mu.Unlock()
 	l.mu.state = stateClosed
 	l.mu.queue.fail()
-	if closeErr := l.mu.file.Close(); closeErr != nil {
-		err = errors.Join(err, closeErr)
+	if l.mu.file == nil { // it was read-only
+		return err
 	}
-	return err
+	return errors.Join(err, l.mu.file.Close())
 }
 
 // noteEnd writes a note into the last file that no further file follows, so that the next start
@@ -74,7 +74,7 @@ func (l *Log) noteEnd() {
 	l.mu.Lock()
 	file, end, known := l.mu.file, l.mu.queue.end, l.mu.synced == l.mu.queue.end
 	l.mu.Unlock()
-	if !known {
+	if !known || file == nil {
 		return
 	}
 	err := file.writeNote(file.File, end, 0, true)

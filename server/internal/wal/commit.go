@@ -139,6 +139,7 @@ func (l *Log) land(batch []*chunk) {
 	}
 	l.mu.Unlock()
 	l.room.add(-int64(size), -int64(size))
+	nudge(l.watched)
 	if due {
 		nudge(l.checkpoint)
 	}
@@ -170,7 +171,7 @@ func (l *Log) syncWritten() error {
 func (l *Log) syncFile(force bool) error {
 	l.mu.Lock()
 	file, to, poison := l.mu.file, l.mu.written, l.mu.poison
-	skip := file.known && l.mu.synced == to && !force
+	skip := file == nil || file.known && l.mu.synced == to && !force
 	l.mu.Unlock()
 	if poison != nil || skip {
 		return poison

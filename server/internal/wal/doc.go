@@ -18,7 +18,7 @@
 //
 // # On the disk
 //
-//	LOCK            held while the log is open
+//	LOCK            held while the log is open, with the directory itself
 //	FORMAT          the version of the directory
 //	snapshot-L      every machine's state at LSN L; the two newest are kept
 //	wal/G.wal       frames; G is the file's generation
@@ -76,7 +76,8 @@
 //
 // # Failures
 //
-// A failed write or sync poisons the log: *PoisonedError. A failed checkpoint changes nothing and
+// A failed write or sync poisons the log: *PoisonedError. So does a directory that was removed or
+// renamed, or that lacks the newest file (watch.go). A failed checkpoint changes nothing and
 // is tried again.
 //
 // The log stalls if the disk has no room for the next file, for a frame that is larger than a
@@ -84,6 +85,10 @@
 // administrator may limit the length of files at any time). While the log is stalled, Sequence
 // returns ErrStalled; pending frames keep their place and are written once there is room. A sync
 // that finds no room poisons the log like any failed sync.
+//
+// The last eighth of a log file is a reserve: if there is no next file, only SequenceFreeing may
+// write there (reserve.go). A start on a full disk takes no more space than the directory has
+// (full.go), or begins read-only. A machine that cannot write its data obstructs the log.
 //
 // # Locks
 //

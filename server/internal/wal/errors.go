@@ -35,6 +35,11 @@ type PoisonedError struct {
 }
 
 func (e *PoisonedError) Error() string {
+	if errors.Is(e.Cause, ErrGone) {
+		return fmt.Sprintf("the log in %s takes no more writes: %v; nothing that is "+
+			"written now would be found again: put the directory back and start again",
+			e.Dir, e.Cause)
+	}
 	return fmt.Sprintf("the log in %s takes no more writes: %v; what was acknowledged is safe: "+
 		"check the disk and its free space, then start again", e.Dir, e.Cause)
 }

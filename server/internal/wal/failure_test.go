@@ -122,16 +122,9 @@ func TestAFullDiskStallsAndGoesOn(t *testing.T) {
 		b := start(t, config(fs))
 		synctest.Wait()
 		full.Store(true)
-		var id uint64
-		for b.Err() == nil { // there is room for two files
-			if _, err := b.put(t.Context(), id, 1000); err != nil {
-				t.Fatal(err)
-			}
-			id++
-			synctest.Wait()
-		}
-		if id < 25 {
-			t.Errorf("room for %d frames in two files", id)
+		id := b.fill(t, 1000)
+		if id < 20 {
+			t.Errorf("room for %d frames in two files without the reserve", id)
 		}
 		if err := b.Err(); !errors.Is(err, ErrStalled) || !errors.Is(err, vfs.ErrNoSpace) {
 			t.Errorf("Err = %v", err)
@@ -139,15 +132,13 @@ func TestAFullDiskStallsAndGoesOn(t *testing.T) {
 		if _, err := b.put(t.Context(), 1000, 1); !errors.Is(err, ErrStalled) {
 			t.Errorf("Sequence = %v", err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := b.Wait(ctx, b.journal.lsns[id-1]); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait = %v", err)
+		time.Sleep(time.Hour) // virtual
+		if err := b.Err(); !errors.Is(err, ErrStalled) {
+			t.Errorf("Err after an hour = %v", err)
 		}
 		full.Store(false)
-		if err := b.Wait(t.Context(), b.journal.lsns[id-1]); err != nil {
-			t.Fatal(err)
-		}
+		time.Sleep(prepareRetry)
+		synctest.Wait()
 		b.commit(t, 100, id)
 		if b.Err() != nil {
 			t.Errorf("Err = %v", b.Err())
@@ -159,26 +150,76 @@ func TestAFullDiskStallsAndGoesOn(t *testing.T) {
 	})
 }
 
+// waitingFrames fills a log up to the last file while the next one is being made, which then fails:
+// the last frame has its place in the order and waits for that file.
+func waitingFrames(t *testing.T, disk *vfs.Mem) (b *bundle, full *atomic.Bool, durable uint64) {
+	t.Helper()
+	full = new(atomic.Bool)
+	goOn := make(chan struct{})
+	b = start(t, config(vfs.Inject(disk, func(op vfs.Op) error {
+		if full.Load() && op.Kind == vfs.OpAllocate {
+			<-goOn
+			return vfs.ErrNoSpace
+		}
+		return nil
+	})))
+	synctest.Wait()
+	full.Store(true)
+	b.journal.before(noCheckpoint)
+	for ; b.Durable() == b.journal.end(); durable++ {
+		if _, err := b.put(t.Context(), durable, 1000); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+	}
+	close(goOn)
+	synctest.Wait()
+	if err := b.Err(); !errors.Is(err, ErrStalled) {
+		t.Errorf("Err = %v", err)
+	}
+	return b, full, durable - 1
+}
+
+// end is the LSN of the last frame.
+func (j *journal) end() LSN {
+	if len(j.lsns) == 0 {
+		return 0
+	}
+	return j.lsns[len(j.lsns)-1]
+}
+
+// A frame that has its place in the order waits for the next file, and a deletion cannot pass it.
+func TestAFrameWaitsForItsFile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, full, id := waitingFrames(t, vfs.NewMem())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := b.Wait(ctx, b.journal.end()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Wait = %v", err)
+		}
+		if _, err := b.free(t.Context(), 0, 5000); !errors.Is(err, ErrStalled) {
+			t.Errorf("a deletion: %v", err)
+		}
+		full.Store(false)
+		if err := b.Wait(t.Context(), b.journal.end()); err != nil {
+			t.Fatal(err)
+		}
+		b.commit(t, 1000, id+1)
+		b.want(t, upTo(id+2)...)
+		b.journal.before(nil)
+		b.stop(t)
+	})
+}
+
 func TestCloseOnAFullDiskGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := vfs.NewMem()
-		b := start(t, config(disk))
-		synctest.Wait()
-		disk.SetLimit(disk.Used())
-		b.journal.finish = func(context.Context) error { return errors.New("no checkpoint") }
-		var durable uint64
-		for ; b.Err() == nil; durable++ {
-			if _, err := b.put(t.Context(), durable, 1000); err != nil {
-				t.Fatal(err)
-			}
-			synctest.Wait()
-		}
+		b, _, durable := waitingFrames(t, disk)
 		if err := b.Close(t.Context()); !errors.Is(err, vfs.ErrNoSpace) {
 			t.Errorf("Close = %v", err)
 		}
-		disk.SetLimit(0)
 		b = start(t, config(disk))
-		b.want(t, upTo(durable-1)...)
+		b.want(t, upTo(durable)...)
 		b.stop(t)
 	})
 }
@@ -425,7 +466,7 @@ func TestTheLastDurableFileIsNotRecycled(t *testing.T) {
 			b.stop(t)
 		}
 		gate.open()
-		b.journal.finish = nil
+		b.journal.before(nil)
 		b.stop(t)
 	})
 }

@@ -17,11 +17,10 @@ import (
 type folder struct {
 	fs       vfs.FS
 	dir      string
-	fileSize int64 // of a log file: Config.FileSize
 	readOnly bool
 	salvage  bool
 	format   int // the directory's version
-	lock     io.Closer
+	lock     vfs.Lock
 }
 
 // take locks the directory, and makes it if it does not exist.

@@ -55,11 +55,14 @@ type Log struct {
 	shut   atomic.Bool  // no further fn may run; set before the gate is taken exclusively once
 	txs    sync.Pool
 	landed atomic.Uint64 // the LSN that Durable returns; written under mu
+	tight  atomic.Bool   // the next file cannot be made: see claim
 
 	turn       sync.Mutex     // its holder commits
 	kick       chan struct{}  // to the committer: a frame was appended
 	dirty      chan struct{}  // to the interval syncer: a frame was written
 	checkpoint chan struct{}  // to the checkpointer: enough was logged
+	watched    chan struct{}  // to the watcher: a frame was written
+	freed      chan struct{}  // to the checkpointer: a change has freed space
 	recycled   chan struct{}  // to the preparer: there may be room again
 	prepared   chan *logFile  // from the preparer to the committer
 	syncing    chan struct{}  // holds one token: its holder may sync and change the file
@@ -88,7 +91,10 @@ type Log struct {
 		marked   LSN       // a later frame or block records the sync up to here
 		asked    LSN       // the LSN of the last request for a checkpoint
 		starving bool      // the committer waits for the next file
+		short    bool      // a frame would have reached into the reserve
+		claims   int64     // claimed bytes of frames that are not in the queue yet
 		fileErr  error     // why the preparer could not make a file
+		obstacle error     // Obstruct's cause
 		writeErr error     // why the committer cannot write to its file
 		first    uint64    // the first generation of this life
 		lossy    bool      // the life before may have lost acknowledged frames
@@ -115,13 +121,14 @@ func Open(cfg Config) (*Log, error) {
 	l := &Log{
 		cfg: cfg, logger: cfg.Logger.With("log", cfg.Dir),
 		folder: folder{
-			fs: cfg.FS, dir: cfg.Dir, fileSize: cfg.FileSize, readOnly: cfg.ReadOnly,
-			salvage: cfg.Salvage,
+			fs: cfg.FS, dir: cfg.Dir, readOnly: cfg.ReadOnly, salvage: cfg.Salvage,
 		},
 		machines:   make(map[Kind]Machine),
 		kick:       make(chan struct{}, 1),
 		dirty:      make(chan struct{}, 1),
 		checkpoint: make(chan struct{}, 1),
+		watched:    make(chan struct{}, 1),
+		freed:      make(chan struct{}, 1),
 		recycled:   make(chan struct{}, 1),
 		prepared:   make(chan *logFile),
 		syncing:    make(chan struct{}, 1),
@@ -152,7 +159,8 @@ func (l *Log) Register(kind Kind, m Machine) { l.machines[kind] = m }
 func (l *Log) Durable() LSN { return LSN(l.landed.Load()) }
 
 // Err returns nil while the log takes frames, and otherwise the reason: ErrStalled while the disk
-// is full, a *PoisonedError, or ErrClosed. Reads continue in all cases.
+// is full, a *PoisonedError, or ErrClosed. Reads continue in all cases. A log that is obstructed is
+// itself sound: its Err is nil.
 func (l *Log) Err() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -60,8 +60,11 @@ func (j *journal) Freeze() func(ctx context.Context) ([]byte, error) {
 	defer j.mu.Unlock()
 	entries, lsns := j.entries[:len(j.entries):len(j.entries)], j.lsns
 	return func(ctx context.Context) ([]byte, error) {
-		if j.finish != nil {
-			if err := j.finish(ctx); err != nil {
+		j.mu.Lock()
+		finish := j.finish
+		j.mu.Unlock()
+		if finish != nil {
+			if err := finish(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -72,6 +75,13 @@ func (j *journal) Freeze() func(ctx context.Context) ([]byte, error) {
 		}
 		return p, nil
 	}
+}
+
+// before sets finish while the log runs.
+func (j *journal) before(finish func(ctx context.Context) error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.finish = finish
 }
 
 // payload makes a payload of at least 8 bytes that shows whether it is whole.

@@ -24,7 +24,7 @@ var errNotDurable = errors.New("sync failed")
 // ever used.
 func (l *Log) prepare() {
 	for {
-		file, err := l.makeFile()
+		file, err := l.makeFile(l.cfg.FileSize)
 		switch {
 		case err != nil && mayPass(err):
 			if !l.waitForRoom(err) {
@@ -73,12 +73,14 @@ func (l *Log) setFileErr(cause error) bool {
 	if cause != nil && l.mu.fileErr == nil {
 		l.logger.Warn("could not make the next log file; trying again", "error", cause)
 	}
-	l.stall(func() { l.mu.fileErr = cause })
+	l.stall(func() { l.mu.fileErr, l.mu.short = cause, l.mu.short && cause != nil })
+	l.tight.Store(cause != nil)
 	return cause != nil && l.mu.starving && l.mu.state == stateClosing
 }
 
-// makeFile makes the file of the next generation, from a spare if there is one.
-func (l *Log) makeFile() (*logFile, error) {
+// makeFile makes the file of the next generation, of size bytes, from a spare if there is one. An
+// obstructed log makes no whole file, which it does not need: the machine may wait for that space.
+func (l *Log) makeFile(size int64) (*logFile, error) {
 	l.mu.Lock()
 	generation := l.mu.fresh
 	var spare uint64
@@ -86,7 +88,11 @@ func (l *Log) makeFile() (*logFile, error) {
 		spare = l.mu.spares[n-1]
 		l.mu.spares = l.mu.spares[:n-1]
 	}
+	obstacle := l.mu.obstacle
 	l.mu.Unlock()
+	if obstacle != nil && spare == 0 && size == l.cfg.FileSize {
+		return nil, &obstructedError{obstacle}
+	}
 	name := fileName(l.cfg.Dir, generation)
 	var file vfs.File
 	var err error
@@ -94,7 +100,7 @@ func (l *Log) makeFile() (*logFile, error) {
 		// a spare that cannot be reused is left for the next start
 		file, err = l.folder.reuse(spare, name)
 	} else {
-		file, err = l.folder.create(name)
+		file, err = l.folder.create(name, size)
 	}
 	if err == nil {
 		err = durably(l.folder.fs.SyncDir(path.Join(l.cfg.Dir, walDir)))
@@ -114,7 +120,7 @@ func (l *Log) makeFile() (*logFile, error) {
 	}
 	return &logFile{
 		segment: segment{
-			generation: generation, size: l.cfg.FileSize, made: l.cfg.FileSize, acks: l.acks(),
+			generation: generation, size: size, made: size, acks: l.acks(),
 		},
 		File:  file,
 		ready: ready,
@@ -139,12 +145,12 @@ func (d *folder) reuse(spare uint64, name string) (vfs.File, error) {
 	return file, nil
 }
 
-func (d *folder) create(name string) (vfs.File, error) {
+func (d *folder) create(name string, size int64) (vfs.File, error) {
 	file, err := d.fs.Create(name)
 	if err != nil {
 		return nil, err
 	}
-	if err = file.Allocate(d.fileSize); err == nil {
+	if err = file.Allocate(size); err == nil {
 		err = durably(file.Sync())
 	}
 	if err != nil { // an unfinished file would only occupy space

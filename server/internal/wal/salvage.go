@@ -234,7 +234,6 @@ func (l *Log) rebase(ctx context.Context, in *inspector, lossy bool) error {
 		return err
 	}
 	d := l.folder
-	d.fileSize = minFileSize
 	generation := in.highest + 1
 	if err := d.beginAt(generation, end, lossy); err != nil {
 		return err
@@ -277,12 +276,12 @@ func (d *folder) rebaseAt(end LSN) (LSN, error) {
 // beginAt makes a log file without frames, durably.
 func (d *folder) beginAt(generation uint64, start LSN, lossy bool) error {
 	s := segment{
-		generation: generation, start: start, size: d.fileSize, made: d.fileSize, acks: acksSynced,
+		generation: generation, start: start, size: minFileSize, made: minFileSize, acks: acksSynced,
 	}
 	if lossy {
 		s.acks = acksEarly
 	}
-	file, err := d.create(fileName(d.dir, generation))
+	file, err := d.create(fileName(d.dir, generation), minFileSize)
 	if err != nil {
 		return err
 	}

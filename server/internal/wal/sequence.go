@@ -14,13 +14,22 @@ import (
 // poisoned, since the state may be half changed. size is an estimate of the bytes that fn will
 // append; afterwards the actual bytes appended and held count.
 //
-// Errors, all before fn was called: ctx's, ErrClosed, ErrStalled, or a *PoisonedError.
+// Errors, all before fn was called: ctx's, ErrClosed, ErrStalled, Obstruct's cause, or a
+// *PoisonedError.
 func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
+	return l.sequence(ctx, size, false, fn)
+}
+
+func (l *Log) sequence(ctx context.Context, size int, frees bool, fn func(tx *Tx)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := l.room.take(ctx, int64(size)); err != nil {
+	claimed, err := claims{l}.admit(ctx, int64(size), frees)
+	if err != nil {
 		return err
+	}
+	if claimed {
+		defer claims{l}.unclaim(int64(size))
 	}
 	tx, _ := l.txs.Get().(*Tx)
 	if err := l.run(tx, fn); err != nil {

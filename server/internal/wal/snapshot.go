@@ -90,7 +90,16 @@ func (d *folder) replace(name string, pieces [][]byte) error {
 	return durably(d.fs.SyncDir(path.Dir(name)))
 }
 
+// writeAll writes and syncs the file. It allocates the room first: a write that fails half-way on a
+// full disk would meanwhile take the space that segments wait for.
 func writeAll(f vfs.File, pieces [][]byte) error {
+	size := int64(0)
+	for _, p := range pieces {
+		size += int64(len(p))
+	}
+	if err := f.Allocate(size); err != nil {
+		return err
+	}
 	off := int64(0)
 	for _, p := range pieces {
 		if _, err := f.WriteAt(p, off); err != nil {

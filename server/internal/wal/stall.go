@@ -16,6 +16,9 @@ func mayPass(err error) bool {
 	if errors.Is(err, errNotDurable) {
 		return false
 	}
+	if errors.As(err, new(*obstructedError)) {
+		return true
+	}
 	for _, want := range []error{
 		vfs.ErrNoSpace, syscall.EDQUOT, syscall.EFBIG, syscall.EMFILE, syscall.ENFILE,
 	} {
@@ -36,19 +39,20 @@ func (l *Log) starve(on bool) {
 // stall applies a change to the reasons for a stall, and then blocks or admits callers of
 // Sequence accordingly. The caller holds mu.
 func (l *Log) stall(change func()) {
-	was := l.stalled()
+	was := l.refusal()
 	change()
-	now := l.stalled()
+	now := l.refusal()
 	if (was != nil || now != nil) && l.mu.poison == nil && l.mu.state == stateRunning {
 		l.room.refuse(now)
 	}
 }
 
-// stalled returns ErrStalled with its cause while the committer waits for a file that cannot be
-// made, or cannot write to the file that it has. The caller holds mu.
+// stalled returns ErrStalled with its cause while the next file cannot be made and the present one
+// is full up to the reserve, or while the committer cannot write to the file that it has. The
+// caller holds mu.
 func (l *Log) stalled() error {
 	cause := l.mu.writeErr
-	if cause == nil && l.mu.starving {
+	if cause == nil && (l.mu.starving || l.mu.short) {
 		cause = l.mu.fileErr
 	}
 	if cause == nil {

@@ -1,0 +1,115 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+)
+
+// Errors of To about the target, before anything was written.
+var (
+	ErrExists = errors.New("it is there already, and a backup overwrites nothing: " +
+		"name a new file, or a new or empty folder")
+	ErrInside = errors.New("the target is inside the data directory: name one outside it")
+)
+
+// incomplete is added to the target's name until the copy is whole and durable.
+const incomplete = ".incomplete"
+
+// To copies the data directory dir to a new packed tar file, if the target's name says so, or to a
+// new or empty folder. The target gets its name when it is complete and durable. After an
+// error there is no target. Errors: ErrExists, ErrInside, and Run's.
+func To(ctx context.Context, dir, to string) (*Report, error) {
+	if err := check(dir, to); err != nil {
+		return nil, fmt.Errorf("%s: %w", to, err)
+	}
+	part := filepath.Clean(to) + incomplete
+	if err := os.RemoveAll(part); err != nil { // of a backup that was killed
+		return nil, err
+	}
+	report, err := write(ctx, dir, to, part)
+	if err == nil {
+		err = publish(part, to)
+	}
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(part))
+	}
+	report.To = to
+	return report, nil
+}
+
+// check checks the target.
+func check(dir, to string) error {
+	data, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	target, err := filepath.Abs(to)
+	if err != nil {
+		return err
+	}
+	if target == data || strings.HasPrefix(target, data+string(filepath.Separator)) {
+		return ErrInside
+	}
+	info, err := os.Stat(to)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.IsDir() || IsArchive(to):
+		return ErrExists
+	}
+	if entries, err := os.ReadDir(to); err != nil || len(entries) > 0 {
+		return errors.Join(err, ErrExists)
+	}
+	return nil
+}
+
+func write(ctx context.Context, dir, to, part string) (*Report, error) {
+	if !IsArchive(to) {
+		if err := os.Mkdir(part, 0o755); err != nil {
+			return nil, err
+		}
+		target := &folder{path: part}
+		report, err := Run(ctx, vfs.OS{}, filepath.ToSlash(dir), target)
+		if err == nil {
+			err = target.finish()
+		}
+		return report, err
+	}
+	// the file may hold the key of the certificate authority
+	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	target, err := newArchive(file, to)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	report, err := Run(ctx, vfs.OS{}, filepath.ToSlash(dir), target)
+	return report, errors.Join(err, target.finish())
+}
+
+// publish gives the complete copy its name, unless something has that name meanwhile.
+func publish(part, to string) error {
+	if IsArchive(to) {
+		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+			return errors.Join(ErrExists, err)
+		}
+	} else if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(ErrExists, err)
+	}
+	if err := os.Rename(part, to); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(filepath.Clean(to)))
+}
+
+func syncDir(dir string) error { return vfs.OS{}.SyncDir(filepath.ToSlash(dir)) }
