@@ -54,7 +54,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	_, _ = fmt.Fprint(w, "| attack | ListStreams, ms: p50, p99, most | "+
-		"UpdateItem, ms: p50, p99, most | unanswered | memory, MB: before, most, after |\n|---|---|---|---|---|\n")
+		"UpdateItem, ms: p50, p99, most | unanswered | memory, MB: before, most, after |\n"+
+		"|---|---|---|---|---|\n")
 	for _, a := range attacks() {
 		if !cfg.Only.MatchString(a.name) {
 			continue

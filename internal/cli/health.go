@@ -33,8 +33,9 @@ func healthCommand(con *console.Console) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "health",
 		Short: "Ask whether a server or a proxy answers: for containers and scripts",
-		Long: `Ask whether a server or a proxy answers. It needs no key. The status is 0 if it answers
-calls, 1 if it says that it does not (the reason is printed), and 3 if nothing answers there.`,
+		Long: `Ask whether a server or a proxy answers. It needs no key. The status is 0 if it
+answers calls, 1 if it says that it does not (the reason is printed), and 3 if nothing answers
+there.`,
 		Example: `  runnel health --wait 30s
   runnel health --endpoint https://streams.internal:4567`,
 		Args: usage.NoArgs,
@@ -55,8 +56,8 @@ calls, 1 if it says that it does not (the reason is printed), and 3 if nothing a
 func runHealth(
 	ctx context.Context, con *console.Console, endpoint string, wait time.Duration,
 ) error {
-	endpoint = cmp.Or(endpoint, os.Getenv("AWS_ENDPOINT_URL_KINESIS"), os.Getenv("AWS_ENDPOINT_URL"),
-		awsclient.LocalEndpoint)
+	endpoint = cmp.Or(endpoint, os.Getenv("AWS_ENDPOINT_URL_KINESIS"),
+		os.Getenv("AWS_ENDPOINT_URL"), awsclient.LocalEndpoint)
 	client, err := healthClient()
 	if err != nil {
 		return err

@@ -115,7 +115,8 @@ Or step by step, with a server in the background and a file of two events:
 		return nil
 	}
 	root.AddCommand(demoCommand(con), serveCommand(con), healthCommand(con), proxyCommand(con),
-		streamsCommand(con), leasesCommand(con), shardsCommand(con), putCommand(con), relayCommand(con),
+		streamsCommand(con), leasesCommand(con), shardsCommand(con), putCommand(con),
+		relayCommand(con),
 		rollupCommand(con),
 		tailCommand(con),
 		archiveCommand(con), verifyCommand(con), restoreCommand(con), tablesCommand(con),

@@ -63,8 +63,9 @@ func (w *sweeper) start(ctx context.Context) {
 func (w *sweeper) untilGone(least int64) time.Duration {
 	wait, now := w.every, w.streams.clock.read()
 	for _, st := range w.streams.all() {
-		if st.Status(now) == catalogue.StatusDeleting && (least == 0 || st.Until-now.Elapsed >= least) {
-			wait = min(wait, time.Duration(max(st.Until-now.Elapsed, 0))*time.Millisecond)
+		left := st.Until - now.Elapsed
+		if st.Status(now) == catalogue.StatusDeleting && (least == 0 || left >= least) {
+			wait = min(wait, time.Duration(max(left, 0))*time.Millisecond)
 		}
 	}
 	return wait

@@ -276,7 +276,8 @@ func (d *folder) rebaseAt(end LSN) (LSN, error) {
 // beginAt makes a log file without frames, durably.
 func (d *folder) beginAt(generation uint64, start LSN, lossy bool) error {
 	s := segment{
-		generation: generation, start: start, size: minFileSize, made: minFileSize, acks: acksSynced,
+		generation: generation, start: start, size: minFileSize, made: minFileSize,
+		acks: acksSynced,
 	}
 	if lossy {
 		s.acks = acksEarly
