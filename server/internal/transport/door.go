@@ -272,7 +272,25 @@ func (c *earlyConn) Read(p []byte) (int, error) {
 	if n > 0 {
 		c.stamp()
 	}
+	if err != nil && c.isExpired() {
+		err = expiredError{} // and no deadline of its request
+	}
 	return n, err
+}
+
+// expiredError ends the reading of a connection from before a pause, or from before the shutdown. A
+// request that it cuts off gets no answer. It is a time-out for net/http, which answers nothing
+// then, and not os.ErrDeadlineExceeded, which a body's own deadline is.
+type expiredError struct{}
+
+func (expiredError) Error() string   { return "the connection has expired" }
+func (expiredError) Timeout() bool   { return true }
+func (expiredError) Temporary() bool { return false }
+
+func (c *earlyConn) isExpired() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.expired
 }
 
 // cut ends a connection: at once, or after its calls in progress.

@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"os"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -83,7 +82,7 @@ func TestExpired(t *testing.T) {
 	if err := errors.Join(conn.SetReadDeadline(later), conn.SetDeadline(later)); err != nil {
 		t.Error(err)
 	}
-	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, expiredError{}) {
 		t.Errorf("read: %v", err)
 	}
 	go func() { _, _ = conn.Write([]byte("x")) }()
