@@ -2,8 +2,8 @@
 // the calls of others take, and the server's memory. It prints Markdown. `make bench-attacks` runs
 // it, and bench/README.md has its output.
 //
-// Each attack has a server of its own. The calls of others are a ListStreams and a lease's
-// UpdateItem, one of each every 20 ms.
+// Each attack has a server and a process of its own. The calls of others are a ListStreams and a
+// lease's UpdateItem, one of each every 20 ms.
 package main
 
 import (
@@ -13,10 +13,9 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
+	"os/exec"
 	"regexp"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/runnel-stream/runnel/bench/internal/process"
@@ -32,13 +31,23 @@ type Config struct {
 	After time.Duration
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "attacks:", err)
-		os.Exit(1)
+// asAttacker is the first argument of this program as an attacker.
+const asAttacker = "attacker"
+
+func main() { process.Main("attacks", asAttacker, attackOf, run) }
+
+// attackOf is the main function of an attacker. Its arguments are the name of the attack and the
+// server's address.
+func attackOf(ctx context.Context, args []string, _ io.Reader, _ io.Writer) error {
+	for _, a := range attacks() {
+		if len(args) == 2 && a.name == args[0] {
+			ctx, stop := context.WithTimeout(ctx, a.time)
+			defer stop()
+			a.attack(ctx, newTarget(args[1], false))
+			return nil
+		}
 	}
+	return errors.New("an attacker is started by the benchmark itself")
 }
 
 func run(ctx context.Context, args []string, w io.Writer) error {
@@ -88,9 +97,13 @@ func (a attack) measure(ctx context.Context, cfg Config) (row string, err error)
 	}
 	before := server.Memory("VmRSS")
 	others := watch(ctx, target)
-	attackCtx, stop := context.WithTimeout(ctx, a.time)
-	a.attack(attackCtx, target)
-	stop()
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	if err := exec.CommandContext(ctx, self, asAttacker, a.name, server.Address).Run(); err != nil {
+		return "", err
+	}
 	list, update := others.stop()
 	most := server.Memory("VmHWM")
 	select {
