@@ -122,7 +122,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
 	exchange, err := wire.Begin(w, r, s.keys.Load(), &c.body)
 	if err != nil {
-		c.body.Release()
+		c.letGo()
 		s.meters.refused.Inc()
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 		return false
@@ -137,7 +137,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		}
 		c.answer(exchange, nil, wire.Unavailable(message))
 		exchange.Close()
-		c.body.Release()
+		c.letGo()
 		return false
 	}
 	c.engine, c.exchange = engine, exchange
@@ -147,11 +147,17 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 // end gives back the call's resources; none of them may be used after.
 func (c *call) end() {
 	c.release()
+	c.letGo()
+	c.server.leave()
+}
+
+// letGo gives back the memory of the body and the answer.
+func (c *call) letGo() {
+	c.body.Release()
 	c.sending.Release()
 	if c.body.IsLarge() || c.sending.IsLarge() {
 		c.server.relief.ended()
 	}
-	c.server.leave()
 }
 
 // release gives back the request's body, which must not be used after. It may be called again.
