@@ -188,6 +188,12 @@ func TestLongBodyIsRefusedByItsHead(t *testing.T) {
 		code   string
 	}{
 		{"no signature", keys, func(*http.Request) {}, 400, "MissingAuthenticationTokenException"},
+		{"an unknown key", keys, func(r *http.Request) {
+			r.Header.Set("X-Amz-Date", noon.Format(basicFormat))
+			r.Header.Set("Authorization", algorithmV4+" Credential=AKIDUNKNOWN/"+
+				noon.Format("20060102")+"/us-east-1/kinesis/aws4_request, "+
+				"SignedHeaders=host;x-amz-date;x-amz-target, Signature=00")
+		}, 400, "UnrecognizedClientException"},
 		{"an unknown operation", nil, func(r *http.Request) {
 			r.Header.Set("X-Amz-Target", "Kinesis_20131202")
 		}, 400, "UnknownOperationException"},
