@@ -13,7 +13,7 @@ import (
 func TestTableIsBegunTogether(t *testing.T) {
 	shards, workers := 2_000, 20
 	if underRace {
-		shards, workers = 200, 10
+		shards, workers = 1_000, 10
 	}
 	bubble(t, shards, func(f *fleet) {
 		var creates, scans atomic.Int64
