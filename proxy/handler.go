@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -39,6 +40,9 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		body.Release()
 		p.meters.count("refused", "refused")
 		p.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
+			panic(http.ErrAbortHandler)
+		}
 		return
 	}
 	defer x.Close()

@@ -125,6 +125,9 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		c.letGo()
 		s.meters.refused.Inc()
 		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
+			panic(http.ErrAbortHandler)
+		}
 		return false
 	}
 	exchange.Call.Sending = &c.sending
