@@ -29,8 +29,8 @@ var (
 	errManyValues  = errors.New("more values than an item can have")
 )
 
-// maxNodes is the number of values that a document may have. A list of the least elements that fills
-// an item of 400 KB has 400,000. A body of 15 MiB has room for five million, whose nodes alone would
+// maxNodes is the greatest number of values in a document. An item of 400 KB has room for 400,000, as
+// a list of the least elements. A body of 15 MiB has room for five million: their nodes alone would
 // take ten times its memory.
 const maxNodes = 1 << 20
 
