@@ -35,7 +35,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	body := new(budget.Share) // it may outlive the call: records wait for their results
 	p.memory.Open(body, bodyCut{w})
 	p.allow(w)
-	x, err := wire.Begin(w, r, nil, body)
+	x, err := wire.Begin(w, r, wire.Checks{Memory: body})
 	if err != nil {
 		body.Release()
 		p.meters.count("refused", "refused")

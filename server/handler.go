@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/dynamo"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 	"github.com/runnel-stream/runnel/server/internal/transport"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -120,7 +121,9 @@ type call struct {
 // begin reads the call. If it is not ok, the request has been answered or dropped already.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := wire.Begin(w, r, s.keys.Load(), &c.body)
+	exchange, err := wire.Begin(w, r, wire.Checks{
+		Keys: s.keys.Load(), Memory: &c.body, Serves: serves,
+	})
 	if err != nil {
 		c.letGo()
 		s.meters.refused.Inc()
@@ -144,6 +147,18 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		return false
 	}
 	c.engine, c.exchange = engine, exchange
+	return true
+}
+
+// serves reports whether a service has an operation. Those of CloudWatch and STS are not asked for
+// without a body.
+func serves(service, operation string) bool {
+	switch service {
+	case wire.Kinesis:
+		return kinesis.Serves(operation)
+	case wire.DynamoDB:
+		return dynamo.Serves(operation)
+	}
 	return true
 }
 

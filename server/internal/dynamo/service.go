@@ -72,6 +72,12 @@ var operations = map[string]operation{
 	"UpdateContinuousBackups":   (*Service).updateContinuousBackups,
 }
 
+// Serves reports whether the subset has an operation.
+func Serves(operation string) bool {
+	_, ok := operations[operation]
+	return ok
+}
+
 // Serve implements wire.Service. An error is an *wire.Error, or comes from the log or the
 // context; in the latter case the outcome of a write is unknown.
 func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, error) {
