@@ -123,8 +123,7 @@ func (e *eventStream) setDeadline(deadline time.Time) {
 // send sends events until they end. nil means that the stream ends here properly.
 func (c *call) send(ctx context.Context, e *eventStream) error {
 	var frames *wire.Frames
-	in := &c.exchange.Call
-	sent := c.server.meters.answered.WithLabelValues(in.Service, in.Operation)
+	sent := c.server.meters.of(&c.exchange.Call).answered
 	err := e.write(func() (err error) {
 		frames, err = c.exchange.Stream()
 		return err

@@ -113,6 +113,7 @@ type call struct {
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *wire.Exchange
+	came     time.Time // the time at which the request had been read
 	request  *transport.Request
 	body     budget.Share // of Config.MaxBodies
 	sending  budget.Share // of maxAnswers
@@ -187,6 +188,7 @@ func (c *call) release() {
 // serve decides on faults for the call, executes it and answers.
 func (c *call) serve(ctx context.Context) {
 	x := c.exchange
+	c.came = time.Now()
 	decision := c.server.cfg.Server.Faults.Draw(x.Call.Service, x.Call.Operation)
 	if decision.CommitLate > 0 && decision.Refuse == fault.None {
 		c.commitLate(ctx, decision) // which ends the call
@@ -233,8 +235,7 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 		x.Fail(throttling(&x.Call, "slow readers of other answers hold all the memory for answers"))
 		return
 	}
-	c.server.meters.answered.WithLabelValues(x.Call.Service, x.Call.Operation).
-		Add(float64(len(body)))
+	c.server.meters.of(&x.Call).answered.Add(float64(len(body)))
 	x.Answer(body)
 }
 
@@ -244,7 +245,7 @@ func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
 ) (answer wire.Answer, failure *wire.Error) {
 	in := &c.exchange.Call
-	defer func() { c.server.meters.count(in, failure) }()
+	defer func() { c.server.meters.count(in, failure, time.Since(c.came)) }()
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,
