@@ -1,4 +1,4 @@
-package cli_test
+package processes_test
 
 import (
 	"context"
