@@ -40,6 +40,9 @@ type eventStream struct {
 // properly at its own end and when the server shuts down, and otherwise breaks off.
 func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Duration) {
 	c.release()
+	if c.logged != nil {
+		c.logged.streamed = true
+	}
 	c.server.setDate(c.w)
 	e := &eventStream{
 		server: c.server, events: events, control: http.NewResponseController(c.w),
@@ -145,6 +148,7 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 			return err
 		}
 		sent.Add(float64(len(event.Payload)))
+		c.logged.event(&event)
 		if event.Exception {
 			return nil // it is the stream's last
 		}

@@ -117,6 +117,7 @@ type call struct {
 	request  *transport.Request
 	body     budget.Share // of Config.MaxBodies
 	sending  budget.Share // of maxAnswers
+	logged   *callLog     // nil: the call is not logged, or was
 }
 
 // begin reads the call. If it is not ok, the request has been answered or dropped already.
@@ -128,11 +129,17 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	if err != nil {
 		c.letGo()
 		s.meters.refused.Inc()
-		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err,
+			"request", w.Header().Get("X-Amzn-Requestid"))
 		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
 			panic(http.ErrAbortHandler)
 		}
 		return false
+	}
+	c.came = time.Now()
+	if s.logs(r.Context()) {
+		c.logged = &callLog{received: len(exchange.Call.Body)}
+		exchange.Call.Facts = &c.logged.Facts
 	}
 	exchange.Call.Sending = &c.sending
 	exchange.Call.Origin.Began, exchange.Call.Origin.Pauses = c.request.Began, c.request.Pauses
@@ -143,6 +150,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 			message = "runnel is shutting down"
 		}
 		c.answer(exchange, nil, wire.Unavailable(message))
+		c.log(exchange)
 		exchange.Close()
 		c.letGo()
 		return false
@@ -165,6 +173,7 @@ func serves(service, operation string) bool {
 
 // end gives back the call's resources; none of them may be used after.
 func (c *call) end() {
+	c.log(c.exchange)
 	c.release()
 	c.letGo()
 	c.server.leave()
@@ -188,7 +197,6 @@ func (c *call) release() {
 // serve decides on faults for the call, executes it and answers.
 func (c *call) serve(ctx context.Context) {
 	x := c.exchange
-	c.came = time.Now()
 	decision := c.server.cfg.Server.Faults.Draw(x.Call.Service, x.Call.Operation)
 	if decision.CommitLate > 0 && decision.Refuse == fault.None {
 		c.commitLate(ctx, decision) // which ends the call
@@ -227,12 +235,13 @@ func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
 
 func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	c.server.allow(c.w)
-	if failure != nil {
-		x.Fail(failure)
-		return
+	if failure == nil && !c.sending.Claim(len(body)) {
+		failure = throttling(&x.Call,
+			"slow readers of other answers hold all the memory for answers")
 	}
-	if !c.sending.Claim(len(body)) {
-		x.Fail(throttling(&x.Call, "slow readers of other answers hold all the memory for answers"))
+	if failure != nil {
+		c.logged.failed(failure)
+		x.Fail(failure)
 		return
 	}
 	c.server.meters.of(&x.Call).answered.Add(float64(len(body)))
@@ -245,7 +254,11 @@ func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
 ) (answer wire.Answer, failure *wire.Error) {
 	in := &c.exchange.Call
-	defer func() { c.server.meters.count(in, failure, time.Since(c.came)) }()
+	defer func() {
+		took := time.Since(c.came)
+		c.server.meters.count(in, failure, took)
+		c.logged.executed(took, failure)
+	}()
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,

@@ -56,7 +56,9 @@ func serve(t *testing.T, cfg server.Config, options ...seam.Option) *served {
 	if cfg.Streams == nil {
 		cfg.Streams = []server.StreamSpec{{Name: "s", Shards: 1}}
 	}
-	cfg.Logger = quiet
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
 	s, err := server.Open(t.Context(), cfg, options...)
 	if err != nil {
 		t.Fatal(err)

@@ -45,7 +45,10 @@ certificate, which clients must trust, on standard output:
 
 With --auth sigv4=FILE every call must be signed with a key of the file, which is written as
 ~/.aws/credentials. There are no policies: any of the keys may do anything. SIGHUP reads the file
-again.`,
+again.
+
+With --verbose each call is a line of the log: its operation, stream, status, records, bytes, time
+and request id.`,
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,

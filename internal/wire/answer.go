@@ -60,6 +60,7 @@ func (x *Exchange) send(status int, body []byte) {
 	if x.rpc {
 		x.markRPC(header, body)
 	}
+	x.status, x.sent = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) <= slowBytes {
 		_, _ = x.w.Write(body)

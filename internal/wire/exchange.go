@@ -25,6 +25,8 @@ type Exchange struct {
 	rpc, form   bool    // the protocol is rpcv2Cbor; a form of the query protocol
 	body        *[]byte // to be returned to the pool
 	memory      *budget.Share
+	status      int                                  // of the answer; 0: there is none
+	sent        int                                  // bytes of the answer's body
 	serves      func(service, operation string) bool // see Checks
 }
 
@@ -178,6 +180,10 @@ func (x *Exchange) refuseSigned(r *http.Request, refused *Error) error {
 	}
 	return err
 }
+
+// Sent returns the status of the answer, and the bytes of its body; 0 if there is none. The events
+// of an event stream do not count.
+func (x *Exchange) Sent() (status, bytes int) { return x.status, x.sent }
 
 // Close ends the exchange: Call.Body and the memory from Call.Room are no longer valid.
 func (x *Exchange) Close() {

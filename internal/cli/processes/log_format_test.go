@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log"
 	"log/slog"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -94,7 +95,7 @@ func TestLogFormatText(t *testing.T) {
 	}
 }
 
-// TestServeLogsJSON: a server's banner, its log, and what net/http says of a broken handshake.
+// TestServeLogsJSON: a server's banner, its calls, and net/http's message about a broken handshake.
 func TestServeLogsJSON(t *testing.T) {
 	p, at := serveUp(t, "--memory", "--tls", "--verbose", "--log-format", "json")
 	server, err := url.Parse(at)
@@ -109,9 +110,24 @@ func TestServeLogsJSON(t *testing.T) {
 	clitest.Eventually(t, "the handshake is logged", func() bool {
 		return strings.Contains(p.stderr.String(), "TLS handshake error")
 	})
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		"http://"+server.Host, strings.NewReader("{}")) // plain, as this machine may
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	request.Header.Set("X-Amz-Target", "Kinesis_20131202.ListStreams")
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
 	p.stop()
-	if got := wantRecords(t, p.stderr.String()); !strings.Contains(got, "INFO runnel serve: https:") {
-		t.Error(got)
+	got := wantRecords(t, p.stderr.String())
+	if !strings.Contains(got, "INFO runnel serve: https:") ||
+		strings.Count(got, "DEBUG call\n") != 1 ||
+		!strings.Contains(p.stderr.String(), answer.Header.Get("X-Amzn-Requestid")) {
+		t.Error(p.stderr.String())
 	}
 }
 
