@@ -72,6 +72,10 @@ type Config struct {
 	// MaxBodies bounds the request bodies that are in memory at a time, in bytes; further
 	// calls wait. Default 128 MiB; at least 15 MiB.
 	MaxBodies int64
+	// ItemsMemory bounds the memory that the items of all tables take, in bytes. A write that would
+	// grow beyond it is throttled; deletions, and writes that grow no item, go on. Default 0: no
+	// bound.
+	ItemsMemory int64
 	// ShutdownTimeout is the time that Serve lets calls finish once its context has ended. Default
 	// 10 s.
 	ShutdownTimeout time.Duration
