@@ -27,7 +27,8 @@ var (
 		"Records that reads have skipped since the start, because they are damaged on the disk; "+
 			"each counts once.", nil, nil)
 	diskDesc = prometheus.NewDesc("runnel_disk_bytes",
-		"Bytes that the data take, by part: log, snapshots, items, or segments.", []string{"part"}, nil)
+		"Bytes that the data take, by part: log, snapshots, items, or segments.",
+		[]string{"part"}, nil)
 )
 
 // collectStore sends the metrics of the data directory.

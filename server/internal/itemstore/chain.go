@@ -38,7 +38,8 @@ type chain struct {
 	tail   map[spot]*entry
 	list   []dataFile
 	sweep  sweep
-	forced bool // a file is damaged: the next sweep begins now
+	left   []spot // which the last slice left out
+	forced bool   // a file is damaged: the next sweep begins now
 
 	next   uint64          // the least number that no file had
 	named  map[uint64]bool // the files of the newest snapshot
@@ -119,6 +120,7 @@ func (c *chain) snapshot(ctx context.Context, f *freeze) ([]byte, error) {
 	} else {
 		size = 0
 	}
+	c.left = nil
 	if len(c.list) > 0 {
 		if c.sweep.phase == sweepDone {
 			c.list, c.sweep = slices.Clone(c.list[c.sweep.from:]), sweep{}
@@ -167,7 +169,10 @@ func (c *chain) sorted() []record {
 		records = append(records, record{at.table, e})
 	}
 	slices.SortFunc(records, func(a, b record) int {
-		return cmp.Or(cmp.Compare(a.table, b.table), strings.Compare(a.place, b.place))
+		if a.table != b.table {
+			return cmp.Compare(a.table, b.table)
+		}
+		return strings.Compare(a.place, b.place)
 	})
 	return records
 }
@@ -246,13 +251,13 @@ func (c *chain) step(ctx context.Context, f *freeze, changed int64) error {
 		c.sweep = sweep{phase: sweepRuns, from: len(c.list)}
 		c.forced = false
 	}
-	records, next := f.slice(c.sweep, c.limits.slice+2*changed)
+	records, left, next := f.slice(c.sweep, c.limits.slice+2*changed)
 	if len(records) > 0 {
 		if err := c.add(ctx, records); err != nil {
 			return err
 		}
 	}
-	c.sweep = next
+	c.sweep, c.left = next, left
 	return nil
 }
 
@@ -280,9 +285,10 @@ func (s *Store) Keep(older bool) error {
 	return errors.Join(errs...)
 }
 
-// Began implements wal.FileKeeper: it removes the files of checkpoints that did not end. The
+// Began implements wal.FileKeeper. It removes the files of checkpoints that did not end. The
 // snapshot from which the start began was made before them, and so was the one before it.
 func (s *Store) Began() error {
+	s.memory.bound()
 	c := &s.chain
 	if c.files.fs == nil {
 		return nil

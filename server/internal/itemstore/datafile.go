@@ -31,8 +31,8 @@ import (
 //	the number of blocks, and for each the length of its records, and stripes+1 CRC-32C
 //
 // The snapshot that names the file has the index's length and checksum. A record is the table's
-// number, the place (length, bytes), the item's Size, and its encoding (length, bytes); the length 0
-// stands for a removal. A file is complete when it gets its name, and never changes after that.
+// number, the place (length, bytes), the item's Size, and its encoding (length, bytes). The length
+// 0 stands for a removal. A file is complete when it gets its name, and never changes after that.
 const (
 	dataVersion = 1
 	stripes     = 16

@@ -42,8 +42,13 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 	d.err = err
 }
 
+// smallGrowth is the growth of an item, in bytes, that may use the last part of the memory.
+const smallGrowth = 256
+
 // reserve reserves the memory by which the write grows the table. A write that grows nothing
-// needs none, and so goes on however much is in use: a lease is renewed.
+// needs none, and so goes on however much is in use. The renewal of a lease must go on, too, and
+// grows its item when the counter gets a digit or the checkpoint becomes a number. So an item that
+// is there may grow a little in a sixteenth beyond the bound.
 func (d *decision) reserve() error {
 	memory := d.table.memory
 	if memory.most == 0 {
@@ -56,7 +61,11 @@ func (d *decision) reserve() error {
 	if grown <= 0 {
 		return nil
 	}
-	if !memory.reserve(grown) {
+	most := memory.most
+	if d.old != nil && grown <= smallGrowth {
+		most = memory.small
+	}
+	if !memory.reserve(grown, most) {
 		return ErrItemsMemory
 	}
 	d.grown = grown

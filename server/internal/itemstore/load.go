@@ -49,8 +49,10 @@ type sortable struct {
 }
 
 func (a sortable) compare(b sortable) int {
-	return cmp.Or(cmp.Compare(a.hash, b.hash), strings.Compare(a.place, b.place),
-		cmp.Compare(a.order, b.order))
+	if a.hash != b.hash {
+		return cmp.Compare(a.hash, b.hash)
+	}
+	return cmp.Or(strings.Compare(a.place, b.place), cmp.Compare(a.order, b.order))
 }
 
 // load fills the tables from files. The error is a *wal.CorruptError if a part of them is lost,
@@ -212,7 +214,8 @@ func (l *loading) fill() {
 // fill fills an empty table from sorted records: the last one of each place counts.
 func (t *Table) fill(records []sortable) {
 	for i, r := range records {
-		if r.body == "" || i+1 < len(records) && records[i+1].place == r.place {
+		if r.body == "" || i+1 < len(records) && records[i+1].hash == r.hash &&
+			records[i+1].place == r.place {
 			continue
 		}
 		t.mu.items.ReplaceOrInsert(r.entry)

@@ -117,6 +117,13 @@ func (s *Store) restoreFiles(d *decoder) error {
 		return err
 	}
 	for range d.count() {
+		if t := s.mu.byID[d.uvarint()]; t != nil {
+			if e := t.find(&entry{place: d.text()}); e != nil {
+				t.mark(e)
+			}
+		}
+	}
+	for range d.count() {
 		if err := s.restoreRecord(d.record()); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 //	the next file's number
 //	the number of files; of each its number, length, index's length and index's checksum
 //	the sweep: its phase, the number of files that it drops, and the table and place to go on at
+//	the number of places that the sweep left out since they have changed, and the places
 //	the number of records in the tail, and the records
 //
 // The files' records and the tail's, in this order, are the items: the last record of a place
@@ -44,7 +45,8 @@ type freeze struct {
 }
 
 type frozenTable struct {
-	*Table
+	id   uint64
+	of   *Table
 	meta *Meta
 }
 
@@ -57,7 +59,7 @@ func (s *Store) freeze() *freeze {
 	for _, id := range slices.Sorted(maps.Keys(s.mu.byID)) {
 		t := s.mu.byID[id]
 		t.mu.RLock()
-		f.tables = append(f.tables, frozenTable{t, t.mu.meta})
+		f.tables = append(f.tables, frozenTable{id, t, t.mu.meta})
 		f.lsn = max(f.lsn, t.mu.changed)
 		f.stored += t.mu.stored
 		t.mu.RUnlock()
@@ -65,7 +67,7 @@ func (s *Store) freeze() *freeze {
 	// A store that became small needs no files any more. All of its items fit into the tail.
 	f.whole = len(s.chain.list) > 0 && f.stored <= s.chain.limits.tail/4
 	for _, t := range f.tables {
-		if dirty := t.takeChanges(f.whole); len(dirty) > 0 {
+		if dirty := t.of.takeChanges(f.whole); len(dirty) > 0 {
 			s.chain.frozen = append(s.chain.frozen, frozenChanges{t.id, dirty})
 		}
 	}
@@ -92,10 +94,11 @@ func (t *Table) takeChanges(all bool) map[string]*entry {
 const sliceStep = 256
 
 // slice returns the present records from the sweep's place on, of about size bytes, and where the
-// sweep goes on. It leaves out those that changed since the freeze: their older values are in the
-// files that the sweep will drop, but before it drops these, the next snapshot has the new values.
-func (f *freeze) slice(at sweep, size int64) ([]record, sweep) {
-	var records []record
+// sweep goes on. It leaves out those that changed since the freeze, also by a deletion, and returns
+// the places of all such changes. Their older values are in the files that the sweep will drop.
+// Before it drops these, the next snapshot has the changes; or a crash has lost them, and then a
+// start adds the places to its own changes.
+func (f *freeze) slice(at sweep, size int64) (records []record, left []spot, next sweep) {
 	for _, t := range f.tables {
 		if t.id < at.table {
 			continue
@@ -103,8 +106,10 @@ func (f *freeze) slice(at sweep, size int64) ([]record, sweep) {
 		if t.id > at.table {
 			at.table, at.place = t.id, ""
 		}
-		for size > 0 {
-			part := t.from(at.place, sliceStep)
+		begin, more := at.place, true
+		for size > 0 && more {
+			var part []*entry
+			part, more = t.of.from(at.place, sliceStep)
 			for _, e := range part {
 				at.place = e.place + "\x00"
 				if e.lsn > f.lsn {
@@ -114,29 +119,40 @@ func (f *freeze) slice(at sweep, size int64) ([]record, sweep) {
 				records = append(records, r)
 				size -= r.length()
 			}
-			if len(part) < sliceStep {
-				at.table, at.place = t.id+1, ""
-				break
-			}
 		}
-		if size <= 0 {
-			return records, at
+		if more {
+			return records, append(left, t.of.changedIn(begin, at.place)...), at
 		}
+		left = append(left, t.of.changedIn(begin, "")...)
+		at.table, at.place = t.id+1, ""
 	}
 	at.phase, at.table, at.place = sweepDone, 0, ""
-	return records, at
+	return records, left, at
 }
 
-// from returns the next n entries from a place on.
-func (t *Table) from(place string, n int) []*entry {
+// changedIn returns the places in [low, high) that changed since the last Freeze; high "" means no
+// upper bound.
+func (t *Table) changedIn(low, high string) (changed []spot) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	part := make([]*entry, 0, n)
+	for place := range t.mu.dirty {
+		if low <= place && (high == "" || place < high) {
+			changed = append(changed, spot{t.id, place})
+		}
+	}
+	return changed
+}
+
+// from returns the next n entries from a place on, and whether there may be more.
+func (t *Table) from(place string, n int) (part []*entry, more bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	part = make([]*entry, 0, n)
 	t.mu.items.AscendGreaterOrEqual(&entry{place: place}, func(e *entry) bool {
 		part = append(part, e)
 		return len(part) < n
 	})
-	return part
+	return part, len(part) == n
 }
 
 // encodeAll returns the snapshot of a store without files. records are all items, in order.
@@ -187,6 +203,10 @@ func (f *freeze) encode(c *chain, tail []record) ([]byte, error) {
 	dst = append(dst, byte(c.sweep.phase))
 	dst = binary.AppendUvarint(dst, uint64(c.sweep.from))
 	dst = appendBytes(binary.AppendUvarint(dst, c.sweep.table), c.sweep.place)
+	dst = binary.AppendUvarint(dst, uint64(len(c.left)))
+	for _, at := range c.left {
+		dst = appendBytes(binary.AppendUvarint(dst, at.table), at.place)
+	}
 	dst = binary.AppendUvarint(dst, uint64(len(tail)))
 	for _, r := range tail {
 		dst = r.append(dst)

@@ -51,6 +51,7 @@ type Table struct {
 		items  *btree.BTreeG[*entry]
 		bytes  int64 // sum of the items' sizes
 		stored int64 // sum of the lengths of their places and encodings
+		weight int64 // sum of their weights
 		// dirty holds the changes since the last Freeze, by place: the newest entry, or one without
 		// an item.
 		dirty map[string]*entry
@@ -192,7 +193,9 @@ func (t *Table) count(old, next *entry) {
 		t.mu.bytes += int64(next.size)
 		t.mu.stored += next.stored()
 	}
-	t.memory.add(next.weight() - old.weight())
+	grown := next.weight() - old.weight()
+	t.mu.weight += grown
+	t.memory.add(grown)
 }
 
 // mark records a change for the next snapshot.

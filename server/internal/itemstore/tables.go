@@ -98,13 +98,13 @@ func (s *Store) remove(t *Table, lsn wal.LSN) {
 	s.mu.changed = lsn
 	t.mu.dropped = true
 	t.mu.changed, t.mu.removed, t.mu.altered = lsn, lsn, lsn
-	t.memory.add(-t.mu.stored - entryWeight*int64(t.mu.items.Len()))
+	t.memory.add(-t.mu.weight)
 	for _, x := range t.mu.indexes {
 		t.memory.add(-x.held)
 	}
 	t.mu.items.Clear(false)
 	t.mu.indexes, t.mu.dirty = nil, nil
-	t.mu.bytes, t.mu.stored = 0, 0
+	t.mu.bytes, t.mu.stored, t.mu.weight = 0, 0, 0
 }
 
 // AlterTable replaces the table's description by the result of fn, durably, and returns the new

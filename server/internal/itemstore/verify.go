@@ -14,23 +14,7 @@ func (s *Store) Verify(snapshot []byte) (spare, lost []*wal.CorruptError, err er
 		s.verified = map[dataFile]verdict{}
 	}
 	checked := newStore(s.cfg)
-	d, version, err := openSnapshot(snapshot)
-	if err != nil || version != snapshotFiles {
-		return nil, nil, nil //nolint:nilerr // Restore says so
-	}
-	d.uvarint()
-	for range d.count() {
-		if checked.restoreTable(d, version) != nil {
-			return nil, nil, nil
-		}
-	}
-	for range d.count() {
-		d.token()
-	}
-	m := d.manifest()
-	if d.err != nil {
-		return nil, nil, nil
-	}
+	m := checked.readManifest(snapshot)
 	for _, file := range m.list {
 		v, known := s.verified[file] // the two snapshots share most of their files
 		if !known {
@@ -49,6 +33,29 @@ func (s *Store) Verify(snapshot []byte) (spare, lost []*wal.CorruptError, err er
 		}
 	}
 	return spare, lost, nil
+}
+
+// readManifest reads a snapshot up to the names of its files. There are none in a snapshot that
+// cannot be read: Restore says why.
+func (s *Store) readManifest(snapshot []byte) manifest {
+	d, version, err := openSnapshot(snapshot)
+	if err != nil || version != snapshotFiles {
+		return manifest{}
+	}
+	d.uvarint()
+	for range d.count() {
+		if s.restoreTable(d, version) != nil {
+			return manifest{}
+		}
+	}
+	for range d.count() {
+		d.token()
+	}
+	m := d.manifest()
+	if d.err != nil {
+		return manifest{}
+	}
+	return m
 }
 
 // verdict is the result of reading a file to its end.

@@ -48,7 +48,7 @@ func (l *Log) snap(ctx context.Context) error {
 	if err := l.syncWritten(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	parts, err := l.collect(ctx, finish)
+	parts, err := collect(ctx, l, finish)
 	if err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
@@ -67,7 +67,7 @@ func (l *Log) snap(ctx context.Context) error {
 	if err := l.folder.removeSnapshots(at, keep); err != nil {
 		l.logger.Warn("could not remove old snapshots; the next checkpoint does", "error", err)
 	}
-	for _, keeper := range l.fileKeepers() {
+	for _, keeper := range fileKeepers(l.machines) {
 		if err := keeper.Keep(keep != at); err != nil {
 			l.logger.Warn("could not remove old files; the next checkpoint does", "error", err)
 		}
@@ -76,8 +76,8 @@ func (l *Log) snap(ctx context.Context) error {
 }
 
 // collect gets the parts of a snapshot. The spares give way to the files of machines.
-func (l *Log) collect(
-	ctx context.Context, finish map[Kind]func(context.Context) ([]byte, error),
+func collect(
+	ctx context.Context, l *Log, finish map[Kind]func(context.Context) ([]byte, error),
 ) ([]part, error) {
 	parts := make([]part, 0, len(finish))
 	for _, kind := range slices.Sorted(maps.Keys(finish)) {

@@ -171,9 +171,9 @@ func Open(cfg Config) (*Log, error) {
 func (l *Log) Config() Config { return l.cfg }
 
 // fileKeepers returns the machines that keep files of their own.
-func (l *Log) fileKeepers() (keepers []FileKeeper) {
-	for _, kind := range slices.Sorted(maps.Keys(l.machines)) {
-		if keeper, ok := l.machines[kind].(FileKeeper); ok {
+func fileKeepers(machines map[Kind]Machine) (keepers []FileKeeper) {
+	for _, kind := range slices.Sorted(maps.Keys(machines)) {
+		if keeper, ok := machines[kind].(FileKeeper); ok {
 			keepers = append(keepers, keeper)
 		}
 	}

@@ -130,8 +130,8 @@ func (rec *recovery) restoreFrom(name string, at LSN) error {
 	if err != nil {
 		return err
 	}
-	// A machine with files may find them damaged, and an older snapshot then takes the place of this
-	// one. The others can be restored only once.
+	// A machine with files may find them damaged. Then an older snapshot takes the place of this
+	// one, and the others must not be restored yet: they can be only once.
 	slices.SortStableFunc(parts, func(a, b part) int {
 		_, first := rec.machines[a.kind].(FileKeeper)
 		_, second := rec.machines[b.kind].(FileKeeper)

@@ -103,7 +103,7 @@ func (s *starter) begin(ctx context.Context) error {
 	if err := s.log.folder.removeSnapshots(from.at, from.older); err != nil {
 		return err
 	}
-	for _, keeper := range s.log.fileKeepers() {
+	for _, keeper := range fileKeepers(s.log.machines) {
 		if err := keeper.Began(); err != nil {
 			return err
 		}
