@@ -288,7 +288,6 @@ func (s *Store) Keep(older bool) error {
 // Began implements wal.FileKeeper. It removes the files of checkpoints that did not end. The
 // snapshot from which the start began was made before them, and so was the one before it.
 func (s *Store) Began() error {
-	s.memory.bound()
 	c := &s.chain
 	if c.files.fs == nil {
 		return nil
@@ -305,7 +304,8 @@ func (s *Store) Began() error {
 		}
 		c.next = max(c.next, id+1) // a backup may have copied a file of this number
 	}
-	c.before, c.found = c.named, nil
+	s.memory.found = s.memory.used.Load()
+	c.found = nil
 	return errors.Join(append(errs, c.look())...)
 }
 

@@ -580,6 +580,40 @@ func TestTheOlderSnapshotKeepsItsFiles(t *testing.T) {
 	b.close(t)
 }
 
+// TestAReadOnlyStartKeepsFiles: a start on a full disk does not reach its end before the first
+// checkpoint, which leaves the files of the snapshot before.
+func TestAReadOnlyStartKeepsFiles(t *testing.T) {
+	disk, want := chained(t)
+	b := open(t, disk)
+	snapshot, err := b.Freeze()(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStore(b.cfg)
+	if err := s.Restore(snapshot); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range s.mu.byID { // so much that a snapshot names other files
+		for key := range want {
+			e := id(key).entry()
+			table.put(newEntry(e.place, encoded(sized(key, 20000, 5)), 20000, 0))
+		}
+	}
+	for range 9 {
+		if _, err := s.Freeze()(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.chain.forced = s.chain.sweep.phase == sweepNone
+	}
+	if err := s.Keep(true); err != nil {
+		t.Fatal(err)
+	}
+	if err := newStore(b.cfg).Restore(snapshot); err != nil {
+		t.Errorf("from the snapshot before: %v", err)
+	}
+	b.close(t)
+}
+
 // TestADamagedSnapshot: at every time, a start does without the newest snapshot, and still finds the
 // files of the one before.
 func TestADamagedSnapshot(t *testing.T) {

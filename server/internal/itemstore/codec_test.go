@@ -186,6 +186,11 @@ func FuzzRestore(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(snapshot)
+	s.chain.next, s.chain.left = 7, []spot{{1, "place"}}
+	if snapshot, err = s.Freeze()(f.Context()); err != nil || snapshot[0] != snapshotFiles {
+		f.Fatal(snapshot, err)
+	}
+	f.Add(snapshot)
 	f.Fuzz(func(t *testing.T, snapshot []byte) {
 		s := newStore(Config{})
 		if err := s.Restore(snapshot); err != nil {

@@ -63,7 +63,7 @@ func (d *decision) reserve() error {
 	}
 	most := memory.most
 	if d.old != nil && grown <= smallGrowth {
-		most = memory.small
+		most = memory.small()
 	}
 	if !memory.reserve(grown, most) {
 		return ErrItemsMemory

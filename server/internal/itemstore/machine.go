@@ -30,6 +30,7 @@ func (s *Store) Restore(snapshot []byte) error {
 	defer s.mu.Unlock()
 	s.mu.byName, s.mu.byID, s.mu.nextID = restored.mu.byName, restored.mu.byID,
 		restored.mu.nextID
+	restored.memory.found = restored.memory.used.Load()
 	s.memory, s.chain, s.lost = restored.memory, restored.chain, restored.lost
 	s.tokens.restore(&restored.tokens)
 	return nil
@@ -113,6 +114,7 @@ func (s *Store) restoreFiles(d *decoder) error {
 	for _, file := range m.list {
 		s.chain.named[file.id] = true
 	}
+	s.chain.before = s.chain.named
 	if err := s.load(m.list); err != nil {
 		return err
 	}

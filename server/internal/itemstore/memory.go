@@ -22,15 +22,15 @@ func weight(place, body int) int64 {
 // memory counts the memory of all items and of their entries in indexes. Safe for concurrent use.
 type memory struct {
 	most  int64 // Config.MaxMemory; 0: no bound
-	small int64 // the bound of small growth: see decision.reserve
+	found int64 // by the start
 	used  atomic.Int64
 }
 
-// bound sets the bound of small growth. A start may find more items than the bound allows, and
-// their leases are renewed too.
-func (m *memory) bound() {
-	m.small = max(m.most, m.used.Load())
-	m.small += m.small / 16
+// small returns the bound of small growth: see decision.reserve. A start may find more items than
+// the bound allows, and their leases are renewed too.
+func (m *memory) small() int64 {
+	bound := max(m.most, m.found)
+	return bound + bound/16
 }
 
 func (m *memory) add(n int64) { m.used.Add(n) }
