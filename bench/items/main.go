@@ -29,7 +29,7 @@ type Config struct {
 	Runnel string
 	// Items are the numbers of items, of 1 KB each. Default 0, 200,000 and 1,000,000.
 	Items []int
-	// Rounds of puts of each server, and the time of each. Default 5 of 5 s.
+	// Rounds of puts of each server, and the time of each. Default 15 of 1 s.
 	Rounds int
 	Round  time.Duration
 	// Renew writes as many items a second during the puts, 1 KB each. Default 200.
@@ -47,8 +47,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 	flags := flag.NewFlagSet("items", flag.ExitOnError)
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
 	items := flags.String("items", "0,200000,1000000", "the numbers of items")
-	flags.IntVar(&cfg.Rounds, "rounds", 5, "rounds of puts")
-	flags.DurationVar(&cfg.Round, "round", 5*time.Second, "the time of a round")
+	flags.IntVar(&cfg.Rounds, "rounds", 15, "rounds of puts")
+	flags.DurationVar(&cfg.Round, "round", time.Second, "the time of a round")
 	flags.IntVar(&cfg.Renew, "renew", 200, "items a second that are written during the puts")
 	_ = flags.Parse(args) // it exits
 	for _, text := range strings.Split(*items, ",") {
@@ -88,7 +88,16 @@ func (cfg Config) measure(ctx context.Context, w io.Writer) error {
 		s := &subject{Server: server, items: n, client: newClient()}
 		subjects = append(subjects, s)
 		begin := time.Now()
-		if err := s.fill(ctx); err != nil {
+		filling, end := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			s.watch(filling)
+		}()
+		err = s.fill(ctx)
+		end()
+		<-watched
+		if err != nil {
 			return err
 		}
 		s.memory = s.Memory("VmRSS")
@@ -177,19 +186,27 @@ func (s *subject) round(ctx context.Context, cfg Config) error {
 			failed.Store(&err)
 		}
 	})
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for ctx.Err() == nil {
-		<-tick.C
-		s.wal = max(s.wal, folderSize(filepath.Join(s.Dir, "wal")))
-		s.files = max(s.files, folderSize(filepath.Join(s.Dir, "items")))
-	}
+	s.watch(ctx)
 	group.Wait()
 	s.rates = append(s.rates, float64(records.Load())*1024/1e6/time.Since(begin).Seconds())
 	if err := failed.Load(); err != nil {
 		return *err
 	}
 	return nil
+}
+
+// watch notes the size of folders until the context ends.
+func (s *subject) watch(ctx context.Context) {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		s.wal = max(s.wal, folderSize(filepath.Join(s.Dir, "wal")))
+		s.files = max(s.files, folderSize(filepath.Join(s.Dir, "items")))
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // renew writes items one after the other, and notes how long each took.

@@ -6,8 +6,8 @@
 // The items' files are complete when they get their names, and never change. So the copy is
 // consistent if its log is newer than its segments and has the files that its snapshot names:
 //
-//  1. passes over the segments and the items' files, until a pass finds little that is new. The server goes on as
-//     usual, checkpoints included.
+//  1. passes over the segments and the items' files, until a pass finds little that is new. The
+//     server goes on as usual, checkpoints included.
 //  2. the hold: the server postpones checkpoints, so it reuses no log file.
 //  3. one more pass. The copy then has every byte that the snapshot names. It may have items' files
 //     that only an older snapshot names: the first checkpoint removes these.

@@ -18,7 +18,8 @@ import (
 const (
 	lostStart = "a server does not start with it: restore the directory from a copy, or try " +
 		"runnel fsck --repair, and look for a failing disk"
-	lostNothing   = "nothing: a start does without it, or with the snapshot before; look for a failing disk"
+	lostNothing = "nothing: a start does without it, or with the snapshot before; look for a " +
+		"failing disk"
 	lostCatalogue = "a server would not know of them: restore the directory from a copy"
 )
 

@@ -3,9 +3,13 @@ package itemstore
 import (
 	"bytes"
 	"errors"
+	"hash/crc32"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // values draws values of all kinds, nested up to depth levels.
@@ -205,6 +209,48 @@ func FuzzRestore(f *testing.F) {
 		}
 		if err := newStore(Config{}).Restore(again); err != nil {
 			t.Fatalf("written by itself: %v", err)
+		}
+	})
+}
+
+func FuzzDataFile(f *testing.F) {
+	disk := vfs.NewMem()
+	folder := files{disk, "items"}
+	table := newStore(Config{})
+	err := table.apply(change{op: changeCreate, table: 1, meta: &Meta{Name: "t", Schema: byID}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	key := id("a")
+	item := Item{"id": key.Hash, "v": NumberOf(1)}
+	records := []record{
+		{1, newEntry(key.place(), encoded(item), Size(item), 0)},
+		{1, newEntry(id("b").place(), "", 0, 0)},
+	}
+	of, err := folder.write(f.Context(), 1, records, 10)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(content(f, disk, folder.name(1)), uint16(of.index))
+	f.Fuzz(func(t *testing.T, text []byte, index uint16) {
+		size, length := int64(len(text)), int64(index)
+		if 2*length > size {
+			return
+		}
+		disk := vfs.NewMem()
+		if err := disk.MkdirAll("items"); err != nil {
+			t.Fatal(err)
+		}
+		s := newStore(Config{})
+		s.mu.byID, s.chain.files = table.mu.byID, files{disk, "items"}
+		store(t, disk, s.chain.files.name(1), text)
+		of := dataFile{
+			1, size, length, crc32.Checksum(text[size-length:], castagnoli),
+		}
+		_, err := s.verify(of)
+		var corrupt *wal.CorruptError
+		if err != nil && !errors.As(err, &corrupt) {
+			t.Fatal(err)
 		}
 	})
 }

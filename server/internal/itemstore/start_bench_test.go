@@ -43,6 +43,25 @@ func BenchmarkStart(b *testing.B) {
 	pad := String(strings.Repeat("x", 960))
 	var next atomic.Int64
 	var group sync.WaitGroup
+	most := int64(0)
+	filled := make(chan struct{})
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			use, err := s.log.DiskUse()
+			if err == nil {
+				most = max(most, use.Log)
+			}
+			select {
+			case <-tick.C:
+			case <-filled:
+				return
+			}
+		}
+	}()
 	for range 8 {
 		group.Go(func() {
 			for n := next.Add(1); n <= int64(items); n = next.Add(1) {
@@ -54,6 +73,9 @@ func BenchmarkStart(b *testing.B) {
 		})
 	}
 	group.Wait()
+	close(filled)
+	<-watched
+	b.Logf("filled; wal/ had up to %d MiB", most>>20)
 	s.close(b)
 	s = bench{}
 	heap := func() int64 {

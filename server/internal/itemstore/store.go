@@ -59,8 +59,8 @@ type Config struct {
 	Log *wal.Log
 	// MaxMemory bounds the memory that items and their entries in indexes take, in bytes. A write
 	// that would grow beyond it gets ErrItemsMemory. Writes that grow nothing and deletions go on.
-	// An item may grow by up to 256 bytes until the memory is a sixteenth above the bound. Items that
-	// are there at the start stay. Default 0: no bound.
+	// An item may grow by up to 256 bytes until the memory is a sixteenth above the bound. Items
+	// that are there at the start stay. Default 0: no bound.
 	MaxMemory int64
 	// Salvage is for a repair: Restore goes on without the damaged parts of data files, see Lost,
 	// and the next snapshot replaces all files. Default false: such damage is an error.
