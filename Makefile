@@ -129,6 +129,11 @@ bench-consumers: build ## readers of a backlog beside the Java KCL, as tables
 bench-attacks: build ## a server under attack: the calls of others, and its memory, as a table
 	go run ./bench/attacks
 
+.PHONY: bench-items
+bench-items: build ## what many items cost a server, as a table; RUNNEL_ITEMS=1000000 times a start alone
+	go run ./bench/items
+	go test -run '^$$' -bench Start -benchtime 5x -timeout 30m ./server/internal/itemstore
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \

@@ -23,6 +23,7 @@ type engine struct {
 	clock    *serverclock.Clock
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
+	items    *itemstore.Store
 	dynamo   *dynamo.Service
 	watch    *cloudwatch.Service
 	services map[string]wire.Service // by Call.Service
@@ -77,9 +78,8 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	if err != nil {
 		return err
 	}
-	e.dynamo = dynamo.New(dynamo.Config{
-		Items: itemstore.New(e.log), Now: e.clock.Now, Logger: cfg.Logger,
-	})
+	e.items = itemstore.New(itemstore.Config{Log: e.log, MaxMemory: cfg.ItemsMemory})
+	e.dynamo = dynamo.New(dynamo.Config{Items: e.items, Now: e.clock.Now, Logger: cfg.Logger})
 	e.services = map[string]wire.Service{
 		wire.Kinesis:    e.kinesis,
 		wire.CloudWatch: e.watch,

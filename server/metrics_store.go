@@ -14,6 +14,8 @@ var (
 	pendingDesc = prometheus.NewDesc("runnel_log_pending_bytes",
 		"Bytes that are not durable yet, or that wait in memory to be copied to segments.",
 		nil, nil)
+	itemsMemoryDesc = prometheus.NewDesc("runnel_items_memory_bytes",
+		"Memory that the items of all tables take: what --items-memory bounds.", nil, nil)
 	logStalledDesc = prometheus.NewDesc("runnel_log_stalled",
 		"1 while the log waits for disk space, and goes on by itself.", nil, nil)
 	poisonedDesc = prometheus.NewDesc("runnel_log_poisoned",
@@ -25,7 +27,8 @@ var (
 		"Records that reads have skipped since the start, because they are damaged on the disk; "+
 			"each counts once.", nil, nil)
 	diskDesc = prometheus.NewDesc("runnel_disk_bytes",
-		"Bytes that the data take, by part: log, snapshots, or segments.", []string{"part"}, nil)
+		"Bytes that the data take, by part: log, snapshots, items, or segments.",
+		[]string{"part"}, nil)
 )
 
 // collectStore sends the metrics of the data directory.
@@ -43,6 +46,7 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	metrics <- prometheus.MustNewConstMetric(logDesc, prometheus.CounterValue,
 		float64(e.log.Durable()))
 	gauge(pendingDesc, e.log.Pending())
+	gauge(itemsMemoryDesc, e.items.Memory().Used)
 	logErr, segmentsErr := e.log.Err(), e.shards.Err()
 	var poisoned *wal.PoisonedError
 	gauge(logStalledDesc, yes(errors.Is(logErr, wal.ErrStalled)))
@@ -58,5 +62,6 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	}
 	gauge(diskDesc, use.Log, "log")
 	gauge(diskDesc, use.Snapshots, "snapshots")
+	gauge(diskDesc, use.Items, "items")
 	gauge(diskDesc, use.Records, "segments")
 }

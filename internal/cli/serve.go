@@ -22,7 +22,7 @@ const defaultData = "runnel-data"
 type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
-	limits                                         string
+	limits, itemsMemory                            string
 	memory, tls, child, skipDamaged, acceptClock   bool
 	streams, allowOrigins                          []string
 	streamDelay                                    time.Duration
@@ -86,6 +86,9 @@ and request id.`,
 	flags.StringVar(&f.limits, "limits", "off",
 		"off, aws, or single limits on throughput and calls, as "+
 			"'aws,orders/write-bytes=64KiB' (see docs/limits.md)")
+	flags.StringVar(&f.itemsMemory, "items-memory", "",
+		"SIZE, as 2GiB: the memory that the items of all tables may take; writes that would grow "+
+			"them beyond it are throttled (default no bound; see docs/serve.md)")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false,
 		"the system's clock is right now: follow it, and let data expire; for one start, when "+
 			"/health shows that the server's clock differs (see docs/serve.md)")
