@@ -102,13 +102,15 @@ var layers = [][]string{
 		"internal/rewind",
 		"outbox",
 		"proxy",
-		"server/internal/backup",
 		"server/internal/dynamo",
 		"server/internal/fsck",
 		"server/internal/kinesis",
 		"sink/archive/s3store",
 		"sink/archive/table",
 		"sink/sqlsink/pgxsink",
+	},
+	{
+		"server/internal/backup",
 	},
 	{
 		"internal/compare",

@@ -302,3 +302,96 @@ func TestBackupRefuses(t *testing.T) {
 		t.Errorf("there are %q", names)
 	}
 }
+
+// flip damages a byte of a file.
+func flip(t *testing.T, name string, at int64) {
+	t.Helper()
+	file, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 1)
+	_, err = file.ReadAt(b, at)
+	b[0] ^= 0x55
+	_, failed := file.WriteAt(b, at)
+	if err := errors.Join(err, failed, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBackupOfDamage: a backup says that its original is damaged, and its copy is no worse.
+func TestBackupOfDamage(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	v := serve(t, server.Config{
+		Dir: data, LogFileSize: 256 << 10, Streams: []server.StreamSpec{{Name: "s", Shards: 3}},
+	})
+	v.createTable(t)
+	l := startLoad(t, v)
+	within(t, 20*time.Second, func() bool { return l.acked[0].Load() > 300 })
+	l.end()
+	v.stop()
+	if err := errors.Join(v.ended(), v.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	find := func(pattern string) []string {
+		found, err := filepath.Glob(filepath.Join(dir, "damaged", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("there is no %s: %v", pattern, err)
+		}
+		return found
+	}
+	for _, c := range []struct {
+		name    string
+		damage  func()
+		damaged int // findings of fsck in the copy; -1: there is no copy
+	}{
+		{"nothing", func() {}, 0},
+		{"the newest snapshot", func() { flip(t, find("snapshot-*")[1], 40) }, 0},
+		{"both snapshots", func() {
+			flip(t, find("snapshot-*")[0], 40)
+			flip(t, find("snapshot-*")[1], 40)
+		}, -1},
+		{"a segment", func() { flip(t, find("shards/1/*.seg")[0], 50) }, 1},
+		{"a segment that is gone", func() { _ = os.Remove(find("shards/1/*.seg")[0]) }, 1},
+	} {
+		for _, packed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, packed %v", c.name, packed), func(t *testing.T) {
+				original, to := filepath.Join(dir, "damaged"), filepath.Join(dir, "copy")
+				if err := os.CopyFS(original, os.DirFS(data)); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() {
+					for _, name := range []string{original, to, to + ".tar.gz"} {
+						_ = os.RemoveAll(name)
+					}
+				})
+				c.damage()
+				target := to
+				if packed {
+					target += ".tar.gz"
+				}
+				report, err := server.Backup(t.Context(), original, target)
+				if c.damaged < 0 {
+					if err == nil {
+						t.Fatalf("a copy that no server can use: %+v", report)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				if sound := c.name == "nothing"; !report.Checked || (len(report.Damage) == 0) != sound {
+					t.Errorf("the report: %+v", report)
+				}
+				if packed {
+					unpack(t, target, to)
+				}
+				found, err := server.Check(t.Context(), to)
+				if err != nil || len(found.Damage) != c.damaged {
+					t.Errorf("the copy: %v, %+v", err, found.Damage)
+				}
+			})
+		}
+	}
+}

@@ -31,8 +31,11 @@ A running server goes on. While its log is copied it postpones its checkpoints, 
 up to 1 GiB more for that time. Do not copy a directory in use by other means: the files would not
 fit together.
 
-Status 0: the copy is complete. 2: no data directory, or the target exists. 3: it cannot be read
-or written, another backup runs, or a newer runnel wrote it.`,
+The copy is checked as by runnel fsck. A packed copy is not; its directory is, if no server uses it.
+
+Status 0: the copy is complete. 1: it is, but the directory is damaged, as the report says. 2: no
+data directory, or the target exists. 3: it cannot be read or written, another backup runs, or a
+newer runnel wrote it.`,
 		Example: "  runnel backup runnel-data --to backup-1\n" +
 			"  runnel backup runnel-data --to runnel.tar.zst",
 		Args: usage.ExactArgs(1),
@@ -51,7 +54,13 @@ or written, another backup runs, or a newer runnel wrote it.`,
 			case err != nil:
 				return exit.Outside(fmt.Errorf("back up %s: %w", args[0], err))
 			}
-			return exit.Outside(rows.Print(con.Out, con.JSON(), report))
+			if err := rows.Print(con.Out, con.JSON(), report); err != nil {
+				return exit.Outside(err)
+			}
+			if len(report.Damage) > 0 {
+				return exit.No("the data directory is damaged")
+			}
+			return nil
 		},
 	}
 	command.Flags().StringVar(&to, "to", "",

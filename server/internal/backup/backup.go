@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/fsck"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -43,6 +44,11 @@ type Report struct {
 	Position uint64 `json:"position"`
 	// Attempts at the log: each but the last was crossed by a checkpoint.
 	Attempts int `json:"attempts"`
+	// Checked says that the copy was checked as fsck does. A packed copy is not, unless no server
+	// used the directory: then that was checked.
+	Checked bool `json:"checked"`
+	// Damage is that of the directory and of the copy. The copy is complete otherwise.
+	Damage []fsck.Damage `json:"damage"`
 }
 
 // Run copies the data directory dir into a target. Errors: wal.ErrNoLog, wal.ErrNewerFormat,
@@ -154,6 +160,12 @@ func (b *backup) log(ctx context.Context) error {
 			return err
 		}
 		b.report.Position = uint64(done.End)
+		if corrupt := (*wal.CorruptError)(nil); errors.As(done.Damage, &corrupt) {
+			b.report.Damage = append(b.report.Damage, fsck.Damage{
+				File: corrupt.File, Offset: corrupt.Offset, What: corrupt.Reason,
+				Lost: "nothing: the copy has the snapshot before, and the log from there on",
+			})
+		}
 		return b.others(ctx)
 	}
 	return ErrBusy

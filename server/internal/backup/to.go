@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/fsck"
 )
 
 // Errors of To about the target, before anything was written.
@@ -82,6 +83,9 @@ func write(ctx context.Context, dir, to, part string) (*Report, error) {
 		if err == nil {
 			err = target.finish()
 		}
+		if err == nil {
+			err = report.check(ctx, part, to)
+		}
 		return report, err
 	}
 	// the file may hold the key of the certificate authority
@@ -94,7 +98,32 @@ func write(ctx context.Context, dir, to, part string) (*Report, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	report, err := Run(ctx, vfs.OS{}, filepath.ToSlash(dir), target)
-	return report, errors.Join(err, target.finish())
+	failed := target.finish()
+	if err == nil { // otherwise finish repeats it
+		err = failed
+	}
+	if err == nil {
+		err = report.check(ctx, dir, dir)
+	}
+	return report, err
+}
+
+// check adds the damage of a data directory, which the report shows under another name. It passes
+// over one that a server uses.
+func (r *Report) check(ctx context.Context, dir, as string) error {
+	found, err := fsck.Check(ctx, vfs.OS{}, filepath.ToSlash(dir))
+	switch {
+	case errors.Is(err, vfs.ErrLocked):
+		return nil
+	case err != nil:
+		return fmt.Errorf("check %s: %w", as, err)
+	}
+	r.Checked = true
+	for _, d := range found.Damage {
+		d.File = as + strings.TrimPrefix(d.File, filepath.ToSlash(dir))
+		r.Damage = append(r.Damage, d)
+	}
+	return nil
 }
 
 // publish gives the complete copy its name, unless something has that name meanwhile.

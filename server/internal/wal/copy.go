@@ -2,6 +2,7 @@ package wal
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,12 +24,15 @@ const copyAhead = 1 << 16
 type Copied struct {
 	Snapshot string // base name of the newest snapshot; "" if there is none
 	End      LSN    // of the copy: all frames before it are in it
+	// Damage is that of the newest snapshot; nil if it is whole. The copy then has the one before
+	// it, and the log from there on.
+	Damage error
 }
 
 // Copy reads the log of a directory that a server may be using, and calls put for each file of a
-// copy, with its name below dir and its content. The copy holds the newest snapshot and every frame
-// behind it that was durable when Copy was called. Copy changes nothing. It returns ErrMoved if a
-// checkpoint came between: Hold prevents that.
+// copy, with its name below dir and its content. The copy holds the newest whole snapshot and every
+// frame behind it that was durable when Copy was called. Copy changes nothing. It returns ErrMoved
+// if a checkpoint came between: Hold prevents that.
 //
 // A copied file ends with its last valid frame; what the committer writes meanwhile would otherwise
 // look like damage. The copy counts as one of a life that may have lost frames, since the original
@@ -42,7 +46,7 @@ func Copy(fsys vfs.FS, dir string, put func(name string, size int64, r io.Reader
 	}
 	// A checkpoint may explain every other failure. A start renames no file that is needed, but
 	// others may lose their names while they are listed.
-	name, _, failed := c.snapshot()
+	name, failed := c.snapshot()
 	if failed == nil && (name != done.Snapshot || errors.Is(err, fs.ErrNotExist)) {
 		return done, errors.Join(ErrMoved, err)
 	}
@@ -52,8 +56,7 @@ func Copy(fsys vfs.FS, dir string, put func(name string, size int64, r io.Reader
 // NewestSnapshot returns the base name of a directory's newest snapshot; "" if there is none.
 func NewestSnapshot(fsys vfs.FS, dir string) (string, error) {
 	c := &copier{folder: folder{fs: fsys, dir: dir}}
-	name, _, err := c.snapshot()
-	return name, err
+	return c.snapshot()
 }
 
 type copier struct {
@@ -63,14 +66,14 @@ type copier struct {
 }
 
 // snapshot returns the newest snapshot.
-func (c *copier) snapshot() (name string, at LSN, err error) {
+func (c *copier) snapshot() (name string, err error) {
 	names, err := c.folder.fs.List(c.folder.dir)
 	for _, each := range names {
-		if lsn, ok := snapshotLSN(each); ok {
-			name, at = each, lsn
+		if IsSnapshot(each) {
+			name = each
 		}
 	}
-	return name, at, err
+	return name, err
 }
 
 // CheckFormat returns nil if this program can read the directory. Errors: ErrNoLog, ErrFormat,
@@ -88,10 +91,14 @@ func CheckFormat(fsys vfs.FS, dir string) error {
 }
 
 func (c *copier) copy() (done Copied, err error) {
-	if done.Snapshot, c.at, err = c.snapshot(); err != nil {
+	if done.Snapshot, err = c.snapshot(); err != nil {
 		return done, err
 	}
-	for _, name := range []string{formatName, done.Snapshot} {
+	whole := ""
+	if whole, done.Damage, err = c.whole(); err != nil {
+		return done, err
+	}
+	for _, name := range []string{formatName, whole} {
 		if name == "" {
 			continue
 		}
@@ -109,6 +116,28 @@ func (c *copier) copy() (done Copied, err error) {
 	}
 	ahead := path.Base(fileName("", files.highest()+copyAhead))
 	return done, c.put(path.Join(walDir, ahead), 0, bytes.NewReader(nil))
+}
+
+// whole chooses the newest snapshot that is whole; "" if there is none at all. Without a whole one
+// the damage is the error: a start on a copy would fail, too.
+func (c *copier) whole() (name string, damage, err error) {
+	all, err := c.folder.snapshots()
+	if err != nil {
+		return "", nil, err
+	}
+	for _, at := range all {
+		full := snapshotName(c.folder.dir, at)
+		_, err := c.folder.readSnapshot(full, at)
+		if err == nil {
+			c.at = at
+			return path.Base(full), damage, nil
+		}
+		if corrupt := (*CorruptError)(nil); !errors.As(err, &corrupt) {
+			return "", nil, err
+		}
+		damage = cmp.Or(damage, err)
+	}
+	return "", nil, damage
 }
 
 // file copies a file that does not change.
