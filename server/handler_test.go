@@ -70,3 +70,31 @@ func TestFailuresInside(t *testing.T) {
 		})
 	}
 }
+
+// TestFactsAreForALog: a service collects nothing for a log without calls.
+func TestFactsAreForALog(t *testing.T) {
+	for level, want := range map[slog.Level]bool{slog.LevelDebug: true, slog.LevelInfo: false} {
+		var log bytes.Buffer
+		s, err := New(Config{Memory: true, Logger: slog.New(slog.NewTextHandler(&log,
+			&slog.HandlerOptions{Level: level}))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		collects := false
+		s.mu.engine = &engine{services: map[string]wire.Service{
+			wire.Kinesis: serviceFunc(func(_ context.Context, c *wire.Call) ([]byte, error) {
+				collects = c.Facts != nil
+				return nil, nil
+			}),
+		}}
+		s.mu.state = ready
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/",
+			strings.NewReader("{}"))
+		r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+		r.Header.Set("X-Amz-Target", "Kinesis_20131202.ListStreams")
+		s.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		if collects != want || strings.Contains(log.String(), "msg=call ") != want {
+			t.Errorf("at %v it collects: %v; the log: %s", level, collects, log.String())
+		}
+	}
+}
