@@ -517,6 +517,47 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
+// TestSparesGiveWay: the log's spare files make room for a file of items.
+func TestSparesGiveWay(t *testing.T) {
+	disk := vfs.NewMem()
+	b := open(t, disk)
+	table := b.create(t, "t", byID)
+	b.age(t, table) // it leaves spares
+	for i := range 60 {
+		b.put(t, table, sized(fmt.Sprint(i), 300, 1))
+	}
+	disk.SetLimit(disk.Used() + 4<<10)
+	before := total(dataFiles(t, disk))
+	if err := b.log.Checkpoint(t.Context()); err != nil {
+		t.Errorf("a checkpoint: %v", err)
+	}
+	if now := total(dataFiles(t, disk)); now < before+60*300 {
+		t.Errorf("%d bytes of files after %d: the disk was not too small", now, before)
+	}
+	b.close(t)
+}
+
+// TestLeftovers: a start removes the files of a checkpoint that did not end, and uses none of their
+// numbers again.
+func TestLeftovers(t *testing.T) {
+	disk, want := chained(t)
+	kept := dataFiles(t, disk)
+	for _, name := range []string{"000000000098.items", "000000000099.items.tmp"} {
+		store(t, disk, path.Join("data", FolderName, name), []byte("unfinished"))
+	}
+	b := open(t, disk)
+	if found := dataFiles(t, disk); !maps.Equal(found, kept) {
+		t.Errorf("after a start: %v, want %v", found, kept)
+	}
+	if b.chain.next != 99 {
+		t.Errorf("the next file is number %d", b.chain.next)
+	}
+	if found := b.versions(t, b.table(t, "t")); fmt.Sprint(found) != fmt.Sprint(want) {
+		t.Errorf("%v, want %v", found, want)
+	}
+	b.close(t)
+}
+
 // TestASmallStoreHasNoFiles: lease tables stay in the snapshot, as in earlier versions.
 func TestASmallStoreHasNoFiles(t *testing.T) {
 	disk := vfs.NewMem()
