@@ -1,5 +1,5 @@
-// Command items measures what many items cost a server: the rate of stream puts beside them, the
-// time of a conditional write, the end by SIGTERM, the next start, the memory and the disk. It
+// Command items measures the cost of many items in a server: the rate of stream puts beside them,
+// the time of a small write, the end by SIGTERM, the next start, the memory and the disk. It
 // prints Markdown. `make bench-items` runs it, and bench/README.md has its output.
 //
 // Every number of items has a server of its own. The servers live side by side, and the rounds of

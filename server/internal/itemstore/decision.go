@@ -6,11 +6,11 @@ import "github.com/runnel-stream/runnel/server/internal/wal"
 type decision struct {
 	table *Table
 	key   Key
-	entry *entry // the search key for the present entry; then the entry to write
+	entry *entry // the search key for the present entry
 
 	Written
 	old   *entry  // the present one; nil: none
-	body  string  // the encoding of New
+	next  *entry  // with New
 	grown int64   // reserved of the items' memory
 	fixed bool    // the item must not change
 	err   error   // of the decision: the item does not change
@@ -54,7 +54,7 @@ func (d *decision) reserve() error {
 	if memory.most == 0 {
 		return nil
 	}
-	grown := weight(len(d.entry.place), len(d.body)) - d.old.weight()
+	grown := d.next.weight() - d.old.weight()
 	for _, x := range d.table.mu.indexes {
 		grown += x.growth(d.entry.place, d.Old, d.New)
 	}
@@ -99,8 +99,17 @@ func (d *decision) accept(next Item) error {
 			return err
 		}
 	}
-	d.New, d.NewSize, d.body = next, size, string(appendItem(nil, next))
+	d.New, d.NewSize, d.next = next, size, encodeEntry(d.entry.place, next, size)
 	return nil
+}
+
+// encodeEntry returns the entry of an item.
+func encodeEntry(place string, item Item, size int) *entry {
+	buffer := frames.Get().(*[]byte)
+	*buffer = appendItem(append((*buffer)[:0], place...), item)
+	whole := string(*buffer)
+	frames.Put(buffer)
+	return &entry{place: whole[:len(place)], body: whole[len(place):], size: size}
 }
 
 // writes reports whether the decision changes anything.
@@ -113,7 +122,7 @@ func (d *decision) append(frame []byte) []byte {
 	if d.New == nil {
 		return appendDelete(frame, d.table.id, d.key)
 	}
-	return appendPut(frame, d.table.id, d.body)
+	return appendPut(frame, d.table.id, d.next.body)
 }
 
 // apply makes the change, whose frame ends at lsn.
@@ -122,5 +131,6 @@ func (d *decision) apply(lsn wal.LSN) {
 		d.Indexes = d.table.remove(d.entry, lsn)
 		return
 	}
-	d.Indexes = d.table.put(newEntry(d.entry.place, d.body, d.NewSize, lsn))
+	d.next.lsn = lsn
+	d.Indexes = d.table.put(d.next)
 }

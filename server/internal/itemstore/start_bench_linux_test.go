@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 )
 
 // BenchmarkStart opens a directory with RUNNEL_ITEMS items of 1 KB, whose files the operating
-// system has in memory, and closes it. It reports the memory that an item takes, beside the weight
+// system has in memory. It reports the memory that an item takes, beside the weight
 // that the store counts.
 func BenchmarkStart(b *testing.B) {
 	items, err := strconv.Atoi(os.Getenv("RUNNEL_ITEMS"))
@@ -84,19 +85,34 @@ func BenchmarkStart(b *testing.B) {
 		runtime.ReadMemStats(&stats)
 		return int64(stats.HeapAlloc)
 	}
+	var used time.Duration
+	starts := 0
 	for b.Loop() {
 		b.StopTimer()
 		s, table = bench{}, nil
-		before := heap()
+		before, from := heap(), processors(b)
 		b.StartTimer()
 		s = begin()
 		b.StopTimer()
+		used += processors(b) - from
+		starts++
+		b.ReportMetric(used.Seconds()/float64(starts), "processor-s/op")
 		b.ReportMetric(float64(heap()-before)/float64(items), "B/item")
 		b.ReportMetric(float64(s.Memory().Used)/float64(items), "weight/item")
 		if found := s.Inspect()[0].Items; found != int64(items) {
 			b.Fatalf("%d items of %d", found, items)
 		}
-		b.StartTimer()
 		s.close(b)
+		b.StartTimer()
 	}
+}
+
+// processors returns the processor time of the process.
+func processors(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
