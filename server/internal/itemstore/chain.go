@@ -42,8 +42,8 @@ type chain struct {
 	forced bool   // a file is damaged: the next sweep begins now
 
 	next   uint64          // the least number that no file had
-	named  map[uint64]bool // the files of the newest snapshot
-	before map[uint64]bool // those of the one before it
+	named  map[uint64]bool // the files of the snapshot that was made last
+	before map[uint64]bool // those of the last one that is durable
 	found  map[uint64]bool // the files in the folder; nil: not listed yet
 }
 

@@ -558,6 +558,63 @@ func TestLeftovers(t *testing.T) {
 	b.close(t)
 }
 
+// TestAnUpgradeWritesAllItems: a snapshot of an older program holds all items. The first one of this
+// program writes them into files of bounded length, and goes on after a failure.
+func TestAnUpgradeWritesAllItems(t *testing.T) {
+	disk := vfs.NewMem()
+	var failed atomic.Bool
+	b := open(t, vfs.Inject(disk, func(op vfs.Op) error {
+		third := strings.Contains(op.Name, "000000000003.items")
+		if third && op.Kind == vfs.OpSync && !failed.Swap(true) {
+			return vfs.ErrInjected
+		}
+		return nil
+	}))
+	old := newStore(Config{})
+	meta := &Meta{World: world, Name: "t", Schema: byID}
+	if err := old.apply(change{op: changeCreate, table: 1, meta: meta}); err != nil {
+		t.Fatal(err)
+	}
+	const items = 300
+	for i := range items {
+		item := sized(fmt.Sprint(i), 1000, i)
+		old.mu.byID[1].put(newEntry(id(fmt.Sprint(i)).place(), encoded(item), Size(item), 0))
+	}
+	all, err := old.Freeze()(t.Context())
+	if err != nil || all[0] != snapshotVersion {
+		t.Fatal(err)
+	}
+	s := newStore(b.cfg)
+	if err := s.Restore(all); err != nil {
+		t.Fatal(err)
+	}
+	finish := s.Freeze()
+	if _, err := finish(t.Context()); !errors.Is(err, vfs.ErrInjected) {
+		t.Errorf("with a failure: %v", err)
+	}
+	snapshot, err := finish(t.Context())
+	if err != nil || len(snapshot) > 2000 {
+		t.Fatalf("a snapshot of %d bytes, %v", len(snapshot), err)
+	}
+	found := dataFiles(t, disk)
+	for name, size := range found {
+		if size > 80<<10 {
+			t.Errorf("%s has %d bytes", name, size)
+		}
+	}
+	if len(found) < 4 || len(found) > 6 {
+		t.Errorf("files %v", found)
+	}
+	again := newStore(b.cfg)
+	if err := again.Restore(snapshot); err != nil {
+		t.Fatal(err)
+	}
+	if n := len((bench{b.log, again}).versions(t, again.mu.byID[1])); n != items {
+		t.Errorf("%d items of %d", n, items)
+	}
+	b.close(t)
+}
+
 // TestASmallStoreHasNoFiles: lease tables stay in the snapshot, as in earlier versions.
 func TestASmallStoreHasNoFiles(t *testing.T) {
 	disk := vfs.NewMem()

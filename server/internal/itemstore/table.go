@@ -66,8 +66,8 @@ type Table struct {
 }
 
 // entry is an item at its place. Entries are replaced, never changed. An item is kept as its
-// encoding and decoded for each use: a decoded one takes several times the memory, in a dozen
-// pieces that every garbage collection visits. One string holds place and body.
+// encoding and decoded for each use: a decoded one takes more memory, in a dozen pieces that every
+// garbage collection visits. One string holds place and body.
 type entry struct {
 	place string
 	body  string  // the item's encoding; "": no item
