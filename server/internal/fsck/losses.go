@@ -25,6 +25,27 @@ type RepairReport struct {
 	List    string   `json:"list,omitempty"` // the file with the losses
 }
 
+// loss is the size of all losses.
+type loss struct {
+	others  int // than records
+	records uint64
+}
+
+func (l loss) below(other loss) bool {
+	return l.others < other.others || l.others == other.others && l.records < other.records
+}
+
+func (r *RepairReport) loss() (sum loss) {
+	for _, each := range r.Lost {
+		if each.To > each.From {
+			sum.records += each.To - each.From
+		} else {
+			sum.others++
+		}
+	}
+	return sum
+}
+
 // The kinds of losses.
 const (
 	LossRecords = "records"

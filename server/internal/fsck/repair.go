@@ -41,15 +41,15 @@ func Repair(
 	if !write {
 		cfg.FS = vfs.ReadOnly(fsys)
 	}
-	log, err := wal.Open(cfg)
+	r, err := planned(ctx, cfg, report, numbers)
 	if err != nil {
-		return nil, err
+		return report, err
 	}
-	r := &repairer{fs: cfg.FS, log: log, report: report, numbers: numbers}
-	if err = r.plan(ctx); err == nil && write && report.Refused == "" {
+	if write && r.report.Refused == "" {
 		err = r.write(ctx)
 	}
-	if err = errors.Join(err, log.Close(ctx)); err != nil || !report.Written {
+	report = r.report
+	if err = errors.Join(err, r.log.Close(ctx)); err != nil || !report.Written {
 		return report, err
 	}
 	if checked, err = Check(ctx, fsys, dir); err == nil && !checked.OK {
@@ -58,6 +58,47 @@ func Repair(
 	}
 	report.OK = err == nil
 	return report, err
+}
+
+// planned plans the repair that loses the least. The log reaches back to the older snapshot: it has
+// the newest records of a damaged segment, which the newest snapshot only refers to. But the part of
+// the log between the two may be damaged itself.
+func planned(
+	ctx context.Context, cfg wal.Config, base *RepairReport, numbers Numbers,
+) (*repairer, error) {
+	best, err := planOne(ctx, cfg, base, numbers)
+	if err != nil || len(best.report.Lost) == 0 {
+		return best, err
+	}
+	whole := best.report.loss()
+	if err := best.log.Close(ctx); err != nil {
+		return nil, err
+	}
+	cfg.Older = true
+	older, err := planOne(ctx, cfg, base, numbers)
+	if err != nil || older.report.loss().below(whole) && older.report.Refused == "" {
+		return older, err
+	}
+	if err := older.log.Close(ctx); err != nil {
+		return nil, err
+	}
+	cfg.Older = false
+	return planOne(ctx, cfg, base, numbers)
+}
+
+func planOne(
+	ctx context.Context, cfg wal.Config, base *RepairReport, numbers Numbers,
+) (*repairer, error) {
+	log, err := wal.Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	report := *base
+	r := &repairer{fs: cfg.FS, log: log, report: &report, numbers: numbers}
+	if err := r.plan(ctx); err != nil {
+		return nil, errors.Join(err, log.Close(ctx))
+	}
+	return r, nil
 }
 
 // repairer is a repair in progress.

@@ -507,16 +507,50 @@ func TestRepairOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Records go on behind a lost last record of a shard, in another segment.
-func TestRecordsAfterALostLastOne(t *testing.T) {
-	o := filled(t)[1]
-	disk := o.clone(t)
+// breakLast damages the last record of each shard.
+func breakLast(t *testing.T, disk *vfs.Mem) {
+	t.Helper()
 	for _, shard := range []string{"1", "2"} {
 		name := "data/shards/" + shard + "/00000000000000000001.seg"
 		content := read(t, disk, name)
 		content[len(content)-1] ^= 1
 		write(t, disk, name, content)
 	}
+}
+
+// removeOlder removes the older of two snapshots.
+func removeOlder(t *testing.T, disk *vfs.Mem) {
+	t.Helper()
+	names, err := disk.List("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return !wal.IsSnapshot(name) })
+	if len(names) != 2 {
+		t.Fatalf("there are the snapshots %v, want two", names)
+	}
+	if err := disk.Remove("data/" + names[0]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// The log behind the older snapshot still has the records of a damaged segment. A repair loses
+// nothing then, also if the newest snapshot is whole.
+func TestRecordsAreTakenFromTheLog(t *testing.T) {
+	o := filled(t)[1]
+	disk := o.clone(t)
+	breakLast(t, disk)
+	if report := o.mend(t, disk, "the last records"); len(report.Lost) != 0 || !report.Written {
+		t.Errorf("%+v", report)
+	}
+}
+
+// Records go on behind a lost last record of a shard, in another segment.
+func TestRecordsAfterALostLastOne(t *testing.T) {
+	o := filled(t)[1]
+	disk := o.clone(t)
+	removeOlder(t, disk)
+	breakLast(t, disk)
 	if report := o.mend(t, disk, "the last records"); len(report.Lost) != 2 {
 		t.Fatalf("%+v", report)
 	}

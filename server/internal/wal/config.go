@@ -44,6 +44,10 @@ type Config struct {
 	// Salvage opens the log for Inspect and then Rebase: it needs no FORMAT, and Inspect offers
 	// damaged frames to machines that implement Salvager. It implies ReadOnly until Rebase.
 	Salvage bool
+	// Older makes Inspect begin with the snapshot before the newest one, if both are whole, and
+	// replay the log from there: its frames also hold what a newer snapshot only refers to. Default
+	// false.
+	Older bool
 	// Logger gets the failures of background work, which the log retries: checkpoints and new
 	// files. Default slog.Default().
 	Logger *slog.Logger

@@ -33,9 +33,8 @@ func (in *inspector) snapshots(files logFiles) error {
 	empty := len(begun) > 0 && begun[0].start == 0
 	var chosen *image
 	for i := range images {
-		if len(images[i].damage) == 0 {
+		if len(images[i].damage) == 0 && (chosen == nil || in.older) {
 			chosen = &images[i]
-			break
 		}
 	}
 	for _, each := range images {
@@ -74,7 +73,7 @@ func (in *inspector) images() ([]image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(images) > 0 && len(images[0].damage) == 0 {
+		if len(images) > 0 && len(images[0].damage) == 0 && !in.older {
 			each.parts = nil // only checked
 		}
 		images = append(images, each)
