@@ -32,7 +32,7 @@ var (
 // maxNodes is the greatest number of values in a document. An item of 400 KB has room for 400,000,
 // as a list of the least elements. A body of 15 MiB has room for five million: their nodes alone
 // would take ten times its memory.
-const maxNodes = 1 << 20
+const maxNodes = 1 << 19
 
 // readDocument parses a body, which must be one JSON value.
 func readDocument(body []byte) (*document, error) {

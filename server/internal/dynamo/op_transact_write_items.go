@@ -97,10 +97,13 @@ func parseTransaction(body []byte) (*transaction, error) {
 			m.violated("Value '%s' at 'clientRequestToken' failed to satisfy constraint: Member "+
 				"must have length between 1 and %d", token, maxToken)
 		}
-		r.token = &itemstore.Token{Text: token, Hash: hashOf(items)}
+		r.token = &itemstore.Token{Text: token}
 	}
 	if err := m.check(); err != nil {
 		return nil, err
+	}
+	if r.token != nil { // after the check of the number of items
+		r.token.Hash = hashOf(items)
 	}
 	if wrong != nil {
 		return nil, wrong

@@ -99,6 +99,20 @@ func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, erro
 	if call.Facts != nil {
 		call.Facts.Table = tableNamed(call.Body)
 	}
+	if len(call.Body) >= longBody {
+		select {
+		case longBodies <- struct{}{}:
+			defer func() { <-longBodies }()
+		case <-ctx.Done():
+			return wire.Answer{}, ctx.Err()
+		}
+	}
 	body, err := answer(s, ctx, call)
 	return wire.Answer{Body: body}, err
 }
+
+// longBody is the length of a body from which on few are served at a time: a document of a megabyte
+// may have maxNodes values, which take a hundred. The write of a lease is shorter, and never waits.
+const longBody = 64 << 10
+
+var longBodies = make(chan struct{}, 4)

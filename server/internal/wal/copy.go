@@ -111,15 +111,18 @@ func (c *copier) copy() (done Copied, err error) {
 		return done, err
 	}
 	done.End, err = c.log(files)
+	if err == nil && done.End < c.at {
+		err = c.folder.gone(c.at)
+	}
 	if err != nil {
-		return done, err
+		return done, errors.Join(done.Damage, err)
 	}
 	ahead := path.Base(fileName("", files.highest()+copyAhead))
 	return done, c.put(path.Join(walDir, ahead), 0, bytes.NewReader(nil))
 }
 
-// whole chooses the newest snapshot that is whole; "" if there is none at all. Without a whole one
-// the damage is the error: a start on a copy would fail, too.
+// whole chooses the newest snapshot that is whole; "" if there is none. The copy then needs the log
+// from its beginning.
 func (c *copier) whole() (name string, damage, err error) {
 	all, err := c.folder.snapshots()
 	if err != nil {
@@ -137,7 +140,7 @@ func (c *copier) whole() (name string, damage, err error) {
 		}
 		damage = cmp.Or(damage, err)
 	}
-	return "", nil, damage
+	return "", damage, nil
 }
 
 // file copies a file that does not change.

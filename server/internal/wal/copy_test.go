@@ -201,3 +201,62 @@ func TestAHoldPostponesCheckpoints(t *testing.T) {
 		b.stop(t)
 	})
 }
+
+// TestACopyOfADamagedSnapshot takes the snapshot before it, as a start does. A directory that does
+// not start is not copied.
+func TestACopyOfADamagedSnapshot(t *testing.T) {
+	disk := vfs.NewMem()
+	b := start(t, config(disk))
+	for i := range uint64(40) {
+		b.commit(t, 1000, 2*i)
+		if err := b.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		b.commit(t, 1000, 2*i+1)
+	}
+	b.stop(t)
+	d := &folder{fs: disk, dir: "data"}
+	kept, err := d.snapshots()
+	if err != nil || len(kept) != keepSnapshots {
+		t.Fatalf("%v, %v", kept, err)
+	}
+	damage(t, disk, snapshotName("data", kept[0]), 30, flip, 1)
+	copied, _, err := copyTo(t, disk, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = start(t, config(copied))
+	b.want(t, upTo(80)...)
+	b.stop(t)
+
+	damage(t, disk, snapshotName("data", kept[1]), 30, flip, 1)
+	_, done, err := copyTo(t, disk, nil)
+	if corrupt := (*CorruptError)(nil); !errors.As(err, &corrupt) || corrupt.LSN != kept[0] {
+		t.Errorf("%+v, %v", done, err)
+	}
+}
+
+// TestACopyWithoutItsNewestFile is refused: the log ends before the snapshot.
+func TestACopyWithoutItsNewestFile(t *testing.T) {
+	disk := vfs.NewMem()
+	b := start(t, config(disk))
+	for i := range uint64(40) {
+		b.commit(t, 1000, i)
+		if err := b.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.stop(t)
+	d := &folder{fs: disk, dir: "data"}
+	files, err := d.listFiles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	begun := files.begun()
+	if err := disk.Remove(fileName("data", begun[len(begun)-1].generation)); err != nil {
+		t.Fatal(err)
+	}
+	if _, done, err := copyTo(t, disk, nil); err == nil {
+		t.Errorf("%+v", done)
+	}
+}
