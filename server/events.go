@@ -144,7 +144,9 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}
-		if err := e.write(func() error { return frames.Write(event) }); err != nil {
+		err = e.write(func() error { return frames.Write(event) })
+		c.sending.Release()
+		if err != nil {
 			return err
 		}
 		sent.Add(float64(len(event.Payload)))

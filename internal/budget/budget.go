@@ -196,6 +196,29 @@ func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err err
 	}
 }
 
+// TryGrowUpTo is GrowUpTo without a wait. It is not ok if the share would have to wait.
+func (s *Share) TryGrowUpTo(least, most int) (got int, ok bool) {
+	if s == nil || least <= 0 {
+		return max(0, most), true
+	}
+	b := s.of
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	free := b.limit - b.reserve - b.used
+	waits := slices.ContainsFunc(b.open, func(other *Share) bool { return other.wants > 0 })
+	if waits || int64(least) > free || len(b.open) >= mostShares {
+		return 0, false
+	}
+	if s.entered = true; !slices.Contains(b.open, s) {
+		b.open = append(b.open, s)
+	}
+	size := max(int64(least), min(int64(most), free/4))
+	b.used += size
+	b.peak = max(b.peak, b.used)
+	s.held += size
+	return int(size), true
+}
+
 // Claim makes the share n bytes large if that is within the budget, and reports whether it is. It
 // does not wait. The first Free bytes need no budget.
 func (s *Share) Claim(n int) (ok bool) {
@@ -255,7 +278,7 @@ func (s *Share) Settle() {
 	s.close()
 }
 
-// Release gives the share's memory back. It may be called again.
+// Release gives the share's memory back. It may be called again, and the share may grow again.
 func (s *Share) Release() {
 	if s == nil || !s.entered {
 		return
@@ -264,6 +287,7 @@ func (s *Share) Release() {
 	defer s.of.mu.Unlock()
 	s.of.used -= s.held
 	s.held = 0
+	s.begun, s.moved = time.Time{}, 0
 	s.close()
 }
 

@@ -175,6 +175,44 @@ func TestMaxWait(t *testing.T) {
 	})
 }
 
+// A share that does not wait gets memory that is free, and overtakes no other one.
+func TestTryGrow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(100, 0)
+		first, waits, tries := open(i, make(cutting)), open(i, make(cutting)), open(i, make(cutting))
+		if got, ok := first.TryGrowUpTo(20, 1000); !ok || got != 25 || i.Used() != 25 {
+			t.Errorf("%d bytes, %v; want a quarter of all", got, ok)
+		}
+		if got, ok := tries.TryGrowUpTo(76, 76); ok || got != 0 {
+			t.Errorf("%d bytes of 75, %v", got, ok)
+		}
+		first.Settle()
+		go func() {
+			if err := waits.Grow(t.Context(), 80); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		waits2 := open(i, make(cutting))
+		go func() { _ = waits2.Grow(t.Context(), 80) }()
+		synctest.Wait()
+		if _, ok := tries.TryGrowUpTo(1, 1); ok {
+			t.Error("it has overtaken one that waits")
+		}
+		first.Release()
+		waits.Release()
+		waits2.Release()
+		synctest.Wait()
+		if got, ok := tries.TryGrowUpTo(1, 1); !ok || got != 1 {
+			t.Errorf("%d bytes, %v", got, ok)
+		}
+		tries.Release()
+		if i.Used() != 0 {
+			t.Errorf("%d bytes are in use", i.Used())
+		}
+	})
+}
+
 func TestTooManyBodies(t *testing.T) {
 	i := New(100*longest, 2*longest)
 	for range mostShares {

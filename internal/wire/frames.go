@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"net/http"
+
+	"github.com/runnel-stream/runnel/internal/budget"
 )
 
 // The content type of the event stream, and of its frames' payload. The payload is JSON for
@@ -73,6 +75,7 @@ func appendFrameHeader(dst []byte, name, value string) []byte {
 type Frames struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	sending *budget.Share
 	head    []byte // of the last message, to be used again
 }
 
@@ -87,7 +90,9 @@ func (x *Exchange) Stream() (*Frames, error) {
 	x.w.Header().Set("Content-Type", eventStreamType)
 	x.status = http.StatusOK
 	x.w.WriteHeader(x.status)
-	frames := &Frames{w: x.w, control: http.NewResponseController(x.w)}
+	frames := &Frames{
+		w: x.w, control: http.NewResponseController(x.w), sending: x.Call.Sending,
+	}
 	return frames, frames.Write(initialResponse)
 }
 
@@ -100,7 +105,7 @@ func (f *Frames) Write(e Event) error {
 	if _, err := f.w.Write(f.head); err != nil {
 		return fmt.Errorf("send the event %s: %w", e.Type, err)
 	}
-	if _, err := f.w.Write(e.Payload); err != nil {
+	if err := f.payload(e.Payload); err != nil {
 		return fmt.Errorf("send the event %s: %w", e.Type, err)
 	}
 	f.head = binary.BigEndian.AppendUint32(f.head[:0], sum)
@@ -109,6 +114,23 @@ func (f *Frames) Write(e Event) error {
 	}
 	if err := f.control.Flush(); err != nil {
 		return fmt.Errorf("send the event %s: %w", e.Type, err)
+	}
+	return nil
+}
+
+// payload sends a payload in pieces, so that the budget sees how fast they move.
+func (f *Frames) payload(p []byte) error {
+	const piece = 64 << 10
+	f.sending.Begin()
+	for sent := 0; sent < len(p); {
+		if f.sending.IsCut() {
+			return budget.ErrCut
+		}
+		n, err := f.w.Write(p[sent:min(sent+piece, len(p))])
+		if sent += n; err != nil {
+			return err
+		}
+		f.sending.Moved(sent)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func TestStreamToNobody(t *testing.T) {
 		x := &Exchange{w: &broken{httptest.NewRecorder(), n}}
 		frames, err := x.Stream()
 		if err == nil {
-			err = frames.Write(Event{Type: "E"})
+			err = frames.Write(Event{Type: "E", Payload: []byte("p")})
 		}
 		if !errors.Is(err, io.ErrClosedPipe) {
 			t.Errorf("after %d writes: %v", n, err)

@@ -3,6 +3,7 @@ package kinesis
 import (
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/budget"
@@ -246,6 +247,51 @@ func TestGetWithLittleMemory(t *testing.T) {
 	if alone, beside := get(0), get(58<<20); alone < 2 || beside != 1 {
 		t.Errorf("%d records alone, %d beside others' answers; want more than 1, and 1", alone, beside)
 	}
+}
+
+// While other answers hold all of the memory, small records come at once, some at a time, and large
+// ones wait. So do those of a subscription.
+func TestReadsWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.create("small", 1)
+		n.create("large", 1)
+		for range 100 {
+			n.must(n.putDirect("small", entryOf(50)))
+		}
+		n.must(n.putDirect("large", entryOf(100<<10)))
+		memory := budget.New(64<<20, 0)
+		var others budget.Share
+		memory.Open(&others, nil)
+		n.must(others.Grow(n.ctx, 64<<20))
+		others.Settle()
+		time.AfterFunc(time.Hour, others.Release)
+		read := func(stream string) (records int, own *budget.Share) {
+			own = new(budget.Share)
+			memory.Open(own, nil)
+			st := n.streams.all()[0]
+			if st.Name != stream {
+				st = n.streams.all()[1]
+			}
+			it := iterator{stream: stream, created: st.Created}
+			r, err := n.read(n.ctx, here, it, &getRecordsInput{sending: own})
+			n.must(err)
+			return len(r.records), own
+		}
+		began := time.Now()
+		if records, own := read("small"); records != fewRecords.records || own.IsLarge() {
+			t.Errorf("%d small records, with memory: %v", records, own.IsLarge())
+		}
+		if passed := time.Since(began); passed > 0 {
+			t.Errorf("small records waited for %v", passed)
+		}
+		records, own := read("large")
+		if passed := time.Since(began); records != 1 || passed != time.Hour {
+			t.Errorf("%d large records after %v, want 1 once there is memory", records, passed)
+		}
+		own.Release()
+		n.stop()
+	})
 }
 
 // At the end of a closed shard, and only there, the children take the iterator's place.

@@ -89,21 +89,37 @@ type reading struct {
 	iterator string             // "" at the end
 }
 
-// room waits for the memory of an answer with at least one record of the stream. It returns how
-// many bytes of records the answer may have: fewer if the answers of slow readers hold most of the
-// memory.
-func room(
-	ctx context.Context, memory *budget.Share, of *catalogue.Settings,
-) (bytes int, err error) {
-	least := min(int(of.MaxRecord)<<10+maxPartitionKey*4, maxGetBytes)
-	got, err := memory.GrowUpTo(ctx, answerCost(least), answerCost(maxGetBytes))
-	if errors.Is(err, budget.ErrFull) {
-		return 0, fail(codeThrottled, "Rate exceeded: %v.", err)
+// portion is an upper bound of the records of a read.
+type portion struct{ records, bytes int }
+
+// fewRecords fit into an answer that needs no budget: see budget.Free.
+var fewRecords = portion{records: 40, bytes: 4 << 10}
+
+// readWithin reads records into an answer with a share of a budget. While the answers of slow
+// readers hold most of the memory it reads fewer records. If they hold all of it, and the next
+// records are small, it reads some of these without a budget: small answers never wait for large
+// ones. Otherwise it waits.
+func readWithin(
+	ctx context.Context, memory *budget.Share, of *catalogue.Settings, most portion,
+	read func(portion) (records []shardlog.Record, next uint64, err error),
+) (records []shardlog.Record, next uint64, err error) {
+	least := min(int(of.MaxRecord)<<10+maxPartitionKey*4, most.bytes)
+	got, ok := memory.TryGrowUpTo(answerCost(least), answerCost(most.bytes))
+	if !ok {
+		few := portion{min(most.records, fewRecords.records), fewRecords.bytes}
+		if records, next, err = read(few); err != nil || payloadSize(records) <= few.bytes {
+			return records, next, err
+		}
+		got, err = memory.GrowUpTo(ctx, answerCost(least), answerCost(most.bytes))
+		if errors.Is(err, budget.ErrFull) {
+			return nil, 0, fail(codeThrottled, "Rate exceeded: %v.", err)
+		}
+		if err != nil {
+			return nil, 0, err
+		}
 	}
-	if err != nil {
-		return 0, err
-	}
-	return min(maxGetBytes, max(least, got*2/5)), nil
+	most.bytes = min(most.bytes, max(least, got*2/5))
+	return read(most)
 }
 
 // answerCost is the memory of an answer with so many bytes of records: these, and their base64 in
@@ -139,13 +155,18 @@ func (s *Service) read(
 	oldest, tip := log.Bounds()
 	from, _ := log.IndexOf(it.place)
 	r := &reading{settings: &st.Settings, shard: sh, next: max(from, oldest)}
-	most := maxGetBytes
-	if r.next < tip {
-		if most, err = room(ctx, in.sending, &st.Settings); err != nil {
-			return nil, err
-		}
+	readLog := func(most portion) ([]shardlog.Record, uint64, error) {
+		r.lent.Release()
+		return log.ReadLent(ctx, &r.lent, from, most.records, most.bytes)
 	}
-	records, next, err := log.ReadLent(ctx, &r.lent, from, in.limit(), most)
+	whole := portion{in.limit(), maxGetBytes}
+	var records []shardlog.Record
+	var next uint64
+	if r.next < tip {
+		records, next, err = readWithin(ctx, in.sending, &st.Settings, whole, readLog)
+	} else {
+		records, next, err = readLog(whole)
+	}
 	if err != nil {
 		return nil, damaged(fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err), st, sh)
 	}

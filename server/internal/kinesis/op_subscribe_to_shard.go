@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
@@ -14,7 +15,12 @@ type subscribeToShardInput struct {
 	ConsumerARN      *string
 	ShardID          *string `json:"ShardId"`
 	StartingPosition *startingPosition
+
+	sending *budget.Share
 }
+
+// sendsBy is part of large.
+func (in *subscribeToShardInput) sendsBy(memory *budget.Share) { in.sending = memory }
 
 // startingPosition is the model's StartingPosition.
 type startingPosition struct {
@@ -53,7 +59,7 @@ func (s *Service) subscribeToShard(
 		return nil, couldNotFindShard(world, st.Name, *in.ShardID)
 	}
 	u := &subscription{
-		streams: s.streams, limits: s.limits, fanOut: s.fanOut,
+		streams: s.streams, limits: s.limits, fanOut: s.fanOut, sending: in.sending,
 		consumer: *in.ConsumerARN, stream: st, shard: st.Shard(index, now),
 		key: fanOutKey{st.Key(), st.Created, c.Name, c.Created, index},
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/shardid"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
@@ -68,7 +69,8 @@ type subscription struct {
 	streams  *streams
 	limits   *limiter
 	fanOut   *fanOut
-	consumer string // its ARN
+	sending  *budget.Share // for each event
+	consumer string        // its ARN
 	key      fanOutKey
 	fan      *shardFan
 	bell     bell

@@ -80,7 +80,11 @@ func (u *subscription) recordsEvent(
 		return u.give(e.payload), nil
 	}
 	count := int(min(maxEventRecords, tip-u.next))
-	records, next, err := u.records.ReadLent(ctx, nil, u.next, count, maxEventBytes)
+	records, next, err := readWithin(ctx, u.sending, &u.stream.Settings,
+		portion{count, maxEventBytes},
+		func(most portion) ([]shardlog.Record, uint64, error) {
+			return u.records.ReadLent(ctx, nil, u.next, most.records, most.bytes)
+		})
 	if errors.Is(err, shardlog.ErrDeleted) {
 		err = shardMissing(u.key.stream.World, u.key.stream.Name, u.shard.ID())
 	}
