@@ -129,6 +129,10 @@ bench-consumers: build ## readers of a backlog beside the Java KCL, as tables
 bench-attacks: build ## a server under attack: the calls of others, and its memory, as a table
 	go run ./bench/attacks
 
+.PHONY: bench-idle
+bench-idle: build ## a server's start, and its memory while it is idle, as a table
+	go run ./bench/idle
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \

@@ -42,6 +42,7 @@ var layers = [][]string{
 		"internal/shardid",
 		"internal/spell",
 		"internal/sqldb",
+		"internal/startup",
 		"internal/streamref",
 		"internal/vfs",
 		"keyspace",

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/startup"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -145,10 +148,30 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 		_, _ = fmt.Fprintf(con.Out, "%s://%s\n", scheme, listener.Addr())
 	}
 	defer f.readKeysAgain(ctx, con, srv)()
+	var settling sync.WaitGroup
+	defer settling.Wait()
+	settled, stop := context.WithCancel(ctx)
+	defer stop()
+	settling.Go(func() { settle(settled, con) })
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	return exit.Outside(errors.Join(serveErr, srv.Close(closing)))
+}
+
+// startTime is the time after which a server's start is over, and its first calls, too, which touch
+// more of the binary.
+const startTime = time.Second
+
+// settle gives the memory that only the start needed back once the start is over. It returns
+// earlier if ctx ends.
+func settle(ctx context.Context, con *console.Console) {
+	if retry.Wait(ctx, startTime) != nil {
+		return
+	}
+	if err := startup.Settle(); err != nil {
+		con.Logger().Debug("the memory of the start stays", "error", err)
+	}
 }
 
 // untilInputEnds returns a context that ends with standard input, which the parent of a child
