@@ -61,6 +61,7 @@ var layers = [][]string{
 		"keyspace/allocate",
 		"keyspace/load",
 		"server/internal/limit",
+		"server/internal/memlimit",
 		"server/internal/wal",
 	},
 	{

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,7 +27,8 @@ type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
 	limits                                         string
-	memory, tls, child, skipDamaged, acceptClock   bool
+	tls, child, skipDamaged, acceptClock           bool
+	memory                                         memoryFlag
 	streams, allowOrigins                          []string
 	streamDelay                                    time.Duration
 }
@@ -52,7 +54,9 @@ again.`,
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
-		Args: usage.NoArgs,
+		Args: func(c *cobra.Command, args []string) error {
+			return cmp.Or(f.memory.memoryWord(args), usage.NoArgs(c, args))
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return runServe(con, c, f) },
 	}
 	flags := command.Flags()
@@ -60,8 +64,10 @@ again.`,
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.data, "data", "",
 		"the folder that keeps everything (default ./"+defaultData+")")
-	flags.BoolVar(&f.memory, "memory", false,
-		"keep everything in memory only, until the server ends")
+	flags.Var(&f.memory, "memory",
+		"keep everything in memory only, until the server ends; =1GiB: at most so much data, and "+
+			"further puts are throttled (default: half of the machine's or the container's)")
+	flags.Lookup("memory").NoOptDefVal = half
 	flags.StringSliceVar(&f.streams, "stream", nil,
 		"NAME:SHARDS,…: streams to create if they do not exist")
 	flags.StringVar(&f.sync, "sync", "always",
@@ -124,12 +130,15 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
 	}
+	if f.memory.on {
+		defer boundHeap(cfg.MemoryLimit)()
+	}
 	srv, err := server.Open(ctx, cfg)
 	if err != nil {
 		return exit.Outside(errors.Join(err, listener.Close()))
 	}
-	where := "in memory"
-	if !f.memory {
+	where := fmt.Sprintf("in memory, at most %d MiB", cfg.MemoryLimit>>20)
+	if !f.memory.on {
 		where = "in " + cfg.Dir
 		if f.data == "" {
 			where += " (--data or --memory to choose)"
@@ -140,7 +149,7 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 		scheme = "https"
 	}
 	trust.show(con)
-	if use, err := srv.DiskUse(); err == nil && !f.memory {
+	if use, err := srv.DiskUse(); err == nil && !f.memory.on {
 		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
 	con.Say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)

@@ -81,8 +81,9 @@ func (s *Service) commit(
 			if err := w.allow(old); err != nil {
 				return nil, err
 			}
-			return change(old)
+			return s.roomFor(old, change)
 		})
+	s.keep(t, written, err)
 	return w.count(t, written, err)
 }
 

@@ -42,6 +42,7 @@ type Table struct {
 	id     uint64 // never used twice
 	schema Schema
 	units  Units
+	held   Held
 
 	mu struct {
 		sync.RWMutex
@@ -88,6 +89,9 @@ func (t *Table) Schema() Schema { return t.schema }
 
 // Units returns the table's counters.
 func (t *Table) Units() *Units { return &t.units }
+
+// Held returns the table's count of its items' memory.
+func (t *Table) Held() *Held { return &t.held }
 
 // Stats describes a table at one instant.
 type Stats struct {

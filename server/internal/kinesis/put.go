@@ -65,14 +65,25 @@ type writer struct {
 // error it is unknown whether they were stored, unless the error is an *wire.Error or one of
 // NotStored.
 func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error {
+	size := 0
+	for i := range p.entries {
+		size += p.entries[i].Size() + frameOverhead
+	}
+	if err := w.streams.memory.Take(int64(size)); err != nil {
+		return err
+	}
+	defer w.streams.memory.GiveBack(int64(size))
+	return w.putSized(ctx, world, p, size)
+}
+
+// putSized is put with about the size of the records in the log.
+func (w *writer) putSized(
+	ctx context.Context, world wire.World, p putRequest, size int,
+) error {
 	entries, results := p.entries, p.results
 	name, err := p.target.name(world)
 	if err != nil {
 		return err
-	}
-	size := 0
-	for i := range entries {
-		size += entries[i].Size() + frameOverhead
 	}
 	c := w.streams.catalogue
 	var refused error
