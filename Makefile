@@ -133,6 +133,10 @@ bench-attacks: build ## a server under attack: the calls of others, and its memo
 bench-idle: build ## a server's start, and its memory while it is idle, as a table
 	go run ./bench/idle
 
+.PHONY: bench-memory
+bench-memory: build ## a server with data in memory up to its limit, as a table
+	go run ./bench/memory
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \

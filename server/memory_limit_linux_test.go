@@ -84,6 +84,34 @@ func TestMemoryLimitOfRecords(t *testing.T) {
 	})
 }
 
+// TestMemoryLimitOfShards creates streams and tables without data until the memory is full.
+func TestMemoryLimitOfShards(t *testing.T) {
+	v := serve(t, server.Config{Memory: true, MemoryLimit: smallMemory, StreamDelay: -1})
+	var err error
+	shards := 0
+	for ; err == nil && shards < 50_000; shards += 500 {
+		_, err = v.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String(fmt.Sprint("many", shards)), ShardCount: aws.Int32(500),
+		})
+	}
+	var limited *types.LimitExceededException
+	if !errors.As(err, &limited) || !strings.Contains(limited.ErrorMessage(), "--memory") {
+		t.Errorf("after %d shards: %v", shards, err)
+	}
+	_, err = v.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{
+		StreamName: aws.String("many0"),
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	within(t, 20*time.Second, func() bool {
+		_, err := v.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String("again"), ShardCount: aws.Int32(1),
+		})
+		return err == nil
+	})
+}
+
 // count returns the number of records that can be read from the start of a stream.
 func (v *served) count(t *testing.T, stream string) (n int) {
 	t.Helper()

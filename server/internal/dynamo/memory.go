@@ -11,6 +11,7 @@ import (
 // a snapshot. So many small attributes take ten times their size as DynamoDB counts it. The
 // estimates are by measurement, and rather high: see bench/README.md.
 const (
+	tableMemory = 8 << 10
 	itemMemory  = 512 // bytes of an item besides its attributes, and of its place in an index
 	valueMemory = 112 // bytes of a value and its name, besides what they say
 	timesMemory = 3   // for each byte of names and values: the item, a snapshot, and the next one
