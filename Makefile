@@ -57,7 +57,7 @@ fuzz: ## every fuzz target for FUZZTIME (10s)
 
 .PHONY: kills
 kills: ## the kill runs: real processes, kill -9, a verdict; one of them wants RUNNEL_DATA
-	go test ./internal/cli -run '^Test(|Put|Server|Time|Fleet|Record|Relay)Kills$$' -count=1
+	go test ./internal/cli/processes -run '^Test(|Put|Server|Time|Fleet|Record|Relay)Kills$$' -count=1
 
 .PHONY: interop
 interop: ## real clients of other languages against one server; installs them into .tools
@@ -75,14 +75,14 @@ alerts: ## the alerts of deploy/ on real fleets, by promtool, which interop/inst
 .PHONY: s3
 s3: ## the archive on a real server of S3, which interop/install has installed
 	RUNNEL_S3_GATEWAY=$(CURDIR)/.tools/interop/versitygw/versitygw go test ./sink/archive/s3store \
-		./internal/cli -run '^Test(Conformance|Simulation|Races|S3Kills)$$' -count=1
+		./internal/cli/processes -run '^Test(Conformance|Simulation|Races|S3Kills)$$' -count=1
 
 .PHONY: sql
 sql: ## the outbox on the system's PostgreSQL and 18, which interop/install has installed; sinks on 18
 	env -u RUNNEL_POSTGRES go test ./outbox -run 'Once|Lost|Reused|Fence' -count=1
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox ./sink/sqlsink \
 		./sink/rollup -count=1
-	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./internal/cli \
+	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./internal/cli/processes \
 		-run '^TestRelayKills$$/^postgres' -count=1
 
 .PHONY: mongo
@@ -136,6 +136,11 @@ bench-idle: build ## a server's start, and its memory while it is idle, as a tab
 .PHONY: bench-memory
 bench-memory: build ## a server with data in memory up to its limit, as a table
 	go run ./bench/memory
+
+.PHONY: bench-items
+bench-items: build ## what many items cost a server, as a table; RUNNEL_ITEMS=1000000 times a start alone
+	go run ./bench/items
+	go test -run '^$$' -bench Start -benchtime 5x -timeout 30m ./server/internal/itemstore
 
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state

@@ -133,6 +133,9 @@ var layers = [][]string{
 		"cmd/runnel",
 		"internal/cli/clitest",
 	},
+	{
+		"internal/cli/processes",
+	},
 }
 
 // The two halves meet only on the wire: nothing of one imports anything of the other. The server

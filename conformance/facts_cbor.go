@@ -82,6 +82,13 @@ func cborErrors() []fact {
 				c.equal("Content-Type", a.header.Get("Content-Type"), typeCBOR)
 				c.isError(a, "SerializationException", "")
 			}),
+		plain("unknown-operation",
+			"An unknown operation is 400 UnknownOperationException in CBOR.",
+			guess("kinesalite has it in its code, not in its tests"), func(c *check) {
+				a := c.send(cborBody("ListStream", []byte{0xa0}))
+				c.equal("Content-Type", a.header.Get("Content-Type"), typeCBOR)
+				c.isError(a, "UnknownOperationException", "")
+			}),
 		plain("empty-body", "A call without a body is 400 SerializationException in CBOR.",
 			guess("kinesalite has it in its code, not in its tests"), func(c *check) {
 				a := c.send(cborBody(listStreams, nil))

@@ -1,6 +1,9 @@
 package main
 
-import "time"
+import (
+	"encoding/base64"
+	"time"
+)
 
 const getShardIterator = "GetShardIterator"
 
@@ -95,6 +98,22 @@ func iteratorTokenFacts() []fact {
 			inModel("ShardIterator"), nothing, func(c *check) {
 				iterator := c.iterator(c.main().name, 0, object{"ShardIteratorType": "LATEST"})
 				c.matches("ShardIterator", iterator, `^[A-Za-z0-9+/]{1,512}={0,2}$`)
+			},
+		},
+		{
+			"get-shard-iterator/bytes", getShardIterator,
+			"An iterator has 152 bytes, and 16 more for each 16 characters of the stream's name " +
+				"and two; the first eight are the number 1.",
+			seenBy("kinesalite db/index.js, in a comment"), nothing, func(c *check) {
+				name := c.main().name
+				iterator := c.iterator(name, 0, object{"ShardIteratorType": "LATEST"})
+				next := c.ok(getRecords, object{"ShardIterator": iterator})
+				for _, token := range []string{iterator, next.text("NextShardIterator")} {
+					data, err := base64.StdEncoding.DecodeString(token)
+					c.want(err == nil, "base64", token)
+					c.equal("bytes", len(data), 152+(len(name)+2)/16*16)
+					c.equal("first bytes", data[:8], []byte{7: 1})
+				}
 			},
 		},
 		{

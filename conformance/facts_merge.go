@@ -132,6 +132,26 @@ func mergeRefusals() []fact {
 			return c.stream("inverted", object{"ShardCount": 2})
 		}, 1, 0),
 		{
+			"merge-shards/impossible-shard", mergeShards,
+			"A shard id that no shard can have, as either of the two, is refused before an " +
+				"unknown stream.",
+			kinesalite("mergeShards"), nothing, func(c *check) {
+				for _, id := range impossibleShards {
+					for _, pair := range [][2]string{{id, shardID(0)}, {shardID(0), id}} {
+						c.refused(mergeShards, object{
+							"StreamName": c.absent(), "ShardToMerge": pair[0],
+							"AdjacentShardToMerge": pair[1],
+						}, "ResourceNotFoundException", "Could not find shard "+id+" in "+
+							c.under(c.absent())+".")
+					}
+				}
+				c.refused(mergeShards, object{
+					"StreamName": c.absent(), "ShardToMerge": shardID(0),
+					"AdjacentShardToMerge": "2147483647",
+				}, "ResourceNotFoundException", c.notFound(c.absent()))
+			},
+		},
+		{
 			"merge-shards/absent-shard", mergeShards,
 			"An AdjacentShardToMerge that the stream does not have cannot be found.",
 			kinesalite("mergeShards"), nothing, func(c *check) {

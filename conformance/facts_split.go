@@ -145,6 +145,9 @@ func (c *check) borders() string {
 	})
 }
 
+// impossibleShards are ids that no shard can have: numbers above 2^31 - 1, and no numbers.
+var impossibleShards = []string{"2147483648", "shardId-002147483648", "ABKLFD8", "2.14E4"}
+
 func splitRefusals() []fact {
 	outside := func(id, says string, shard int, hashKey string) fact {
 		return fact{
@@ -185,6 +188,22 @@ func splitRefusals() []fact {
 			shardID(5)),
 		noShard("no-shard-number", "A shard id without a number cannot be found.", "ABKLFD8",
 			"ABKLFD8"),
+		{
+			"split-shard/impossible-shard", splitShard,
+			"A shard id that no shard can have is refused before an unknown stream.",
+			kinesalite("splitShard"), nothing, func(c *check) {
+				for _, id := range impossibleShards {
+					c.refused(splitShard, object{
+						"StreamName": c.absent(), "ShardToSplit": id, "NewStartingHashKey": "0",
+					}, "ResourceNotFoundException", "Could not find shard "+id+" in "+
+						c.under(c.absent())+".")
+				}
+				c.refused(splitShard, object{
+					"StreamName": c.absent(), "ShardToSplit": "2147483647",
+					"NewStartingHashKey": "0",
+				}, "ResourceNotFoundException", c.notFound(c.absent()))
+			},
+		},
 		{
 			"split-shard/closed", splitShard, "A closed shard is refused.",
 			guess("the reference says it of neither split nor merge"), nothing, func(c *check) {

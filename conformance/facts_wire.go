@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -57,6 +58,17 @@ func wireFacts() []fact {
 					`{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},`+
 						`"Version":"1.0"}`)
 			}),
+		plain("application-json-not-json", "A body that is no JSON object, with application/json, "+
+			"is 400 SerializationException, in the same envelope.",
+			guess("kinesalite's tests saw 200 with this envelope in 2014, its code of 2020 has "+
+				"400"),
+			func(c *check) {
+				r := ask().with("Content-Type", "application/json")
+				r.body = []byte("hello")
+				c.fits(c.send(r), 400,
+					`{"Output":{"__type":"com.amazon.coral.service#SerializationException"},`+
+						`"Version":"1.0"}`)
+			}),
 		plain("no-target", "JSON without a target is 400 UnknownOperationException, with no text.",
 			connection, func(c *check) {
 				c.fits(c.send(ask().with("X-Amz-Target", "")), 400,
@@ -86,7 +98,48 @@ func wireFacts() []fact {
 				c.isList(c.send(ask().with("Content-Type", typeJSON+"; charset=utf-8")))
 			}),
 	}
-	return append(all, append(wireAnswers(), wireOrder()...)...)
+	return append(all, slices.Concat(wireEmpty(), wireAnswers(), wireOrder())...)
+}
+
+// wireEmpty are about requests without a body: AWS answers in CBOR, unless the type is
+// application/x-amz-json-1.1.
+func wireEmpty() []fact {
+	empty := func(id, says, contentType, target, code string) fact {
+		return below("wire/no-body-")(id, says, kinesalite("connection"), func(c *check) {
+			r := request{}.with("Content-Type", contentType).with("X-Amz-Target", target)
+			a := c.send(r)
+			want := typeCBOR
+			if contentType == typeJSON {
+				want = typeJSON
+			}
+			c.equal("Content-Type", a.header.Get("Content-Type"), want)
+			c.isError(a, code, "")
+			c.members(a.value, "__type")
+		})
+	}
+	const unknown, unread = "UnknownOperationException", "SerializationException"
+	return []fact{
+		empty("nothing", "A POST of nothing is 400 UnknownOperationException in CBOR.",
+			"", "", unknown),
+		empty("json-1-0", "Without a body and a target, a type of DynamoDB gets CBOR.",
+			"application/x-amz-json-1.0", "", unknown),
+		empty("application-json", "Without a body and a target, application/json gets CBOR.",
+			"application/json", "", unknown),
+		empty("type", "Without a body and a target, an unknown type gets CBOR.",
+			typeJSON+"asdf", "", unknown),
+		empty("target", "Without a body and a type, an unknown target gets CBOR.",
+			"", "Whatever.Whatever", unknown),
+		empty("operation", "Without a body and a type, an unknown operation gets "+
+			"UnknownOperationException in CBOR.", "", targetPrefix+"ListStream", unknown),
+		empty("known", "Without a body and a type, a known operation gets "+
+			"SerializationException in CBOR.", "", targetPrefix+listStreams, unread),
+		empty("known-json", "Without a body, a known operation gets SerializationException in "+
+			"CBOR, with application/json too.", "application/json", targetPrefix+listStreams,
+			unread),
+		empty("operation-json", "Without a body, an unknown operation gets "+
+			"UnknownOperationException in the JSON that it asks for.", typeJSON,
+			targetPrefix+"ListStream", unknown),
+	}
 }
 
 // wireAnswers are about the headers of every answer.

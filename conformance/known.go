@@ -18,7 +18,6 @@ var known = map[string]string{
 	"get-shard-iterator/number-zero": "refused with InvalidArgumentException, not with an " +
 		"internal failure",
 	"put-record/ordering-shard-sign":   "refused: no shard has a negative number",
-	"wire/application-json":            "the error has no envelope",
 	"wire/not-json":                    "the error has a text: the fault in the body",
 	"wire/order-body-before-signature": "the error has a text: the fault in the body",
 }

@@ -634,6 +634,9 @@ func TestStuckHandlerIsReported(t *testing.T) {
 // Seek back by an hour over a split and a merge: each shard that the fleet holds is sought for
 // itself, and its records since then come again.
 func TestSeekAnHourBack(t *testing.T) {
+	if underRace {
+		t.Skip("SKIP: hours of virtual time; TestFormsSurvive seeks under the race detector")
+	}
 	onEachForm(t, 2, func(f *fleet, form form) {
 		tally := newTally(f)
 		w := f.start("w1", form.into(tally.handle))

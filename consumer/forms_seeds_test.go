@@ -21,7 +21,11 @@ import (
 // a record in work.
 func TestFormsSurvive(t *testing.T) {
 	var stops, seeks int
-	for i := range 4 * soak() {
+	seeds := 4 * soak()
+	if underRace {
+		seeds = 2
+	}
+	for i := range seeds {
 		seed := uint64(i + 1)
 		onEachForm(t, 2, func(f *fleet, form form) {
 			d := surviveForm(f, form.name, seed)
@@ -31,7 +35,7 @@ func TestFormsSurvive(t *testing.T) {
 	if stops == 0 || seeks == 0 {
 		t.Errorf("%d shards were stopped, and %d sought", stops, seeks)
 	}
-	t.Logf("soak: %d seeds for each form", 4*soak())
+	t.Logf("soak: %d seeds for each form", seeds)
 }
 
 // desk is where records are handled.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,7 @@ import (
 const (
 	app, stream = "orders-app", "orders"
 	scrapeEvery = 30 * time.Second
+	feedEvery   = 4 // seconds
 )
 
 // fleet is a fleet of workers on a real server, in virtual time, which is watched as an operator's
@@ -74,6 +76,13 @@ func (f *fleet) PutMetricData(
 		f.data = append(f.data, in.MetricData...)
 	}
 	return out, err
+}
+
+// published returns the data that CloudWatch got.
+func (f *fleet) published() []cwtypes.MetricDatum {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.data)
 }
 
 // start starts a worker with a handler that does nothing, unless change says otherwise.
@@ -152,17 +161,17 @@ func (f *fleet) scrape() {
 	f.scrapes++
 }
 
-// feed puts a record into each shard each second, of its number of bytes, until the returned
-// function is called.
+// feed puts so many bytes a second into the shards, in a record each for some seconds, until the
+// returned function is called.
 func (f *fleet) feed(sizes ...int) (calm func()) {
 	ctx, calm := context.WithCancel(f.Context())
 	ranges := keyspace.Uniform(len(sizes))
 	go func() {
-		for ; ctx.Err() == nil; _ = retry.Wait(ctx, time.Second) {
+		for ; ctx.Err() == nil; _ = retry.Wait(ctx, feedEvery*time.Second) {
 			in := &kinesis.PutRecordsInput{StreamName: aws.String(stream)}
 			for i, size := range sizes {
 				in.Records = append(in.Records, types.PutRecordsRequestEntry{
-					Data: bytes.Repeat([]byte("x"), size), PartitionKey: aws.String("k"),
+					Data: bytes.Repeat([]byte("x"), feedEvery*size), PartitionKey: aws.String("k"),
 					ExplicitHashKey: aws.String(ranges[i].Start.String()),
 				})
 			}

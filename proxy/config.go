@@ -27,7 +27,7 @@ type Config struct {
 	// the longest record, if MaxRecordBytes is 0.
 	Producer producer.Config
 
-	// PutWait limits a request's two waits: for its body's room in MaxBytes, after which it is
+	// PutWait limits a request's waits: for more room for its body in MaxBytes, after which it is
 	// refused with 503, and for its records' room in the producer's buffer, after which the
 	// remaining records are refused with ProvisionedThroughputExceededException. Default 1 s; at
 	// most 1 minute.
@@ -35,8 +35,8 @@ type Config struct {
 	// MaxStreams is the most producers at a time, one for each stream. Beyond that, a new stream
 	// replaces the stream that was idle for the longest time. Default 1,000; from 1 to 100,000.
 	MaxStreams int
-	// MaxBytes bounds the bodies of all current requests, in bytes. Default 256 MiB; at least 15
-	// MiB, the longest body.
+	// MaxBytes bounds the bodies of all current requests, in bytes, as they come; the first 16 KiB
+	// of each are not counted. Default 256 MiB; at least 15 MiB, the longest body.
 	MaxBytes int64
 	// ShutdownTimeout limits the time in which Serve delivers and answers after its context has
 	// ended. Default 30 s.

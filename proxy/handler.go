@@ -2,11 +2,13 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
 )
@@ -30,20 +32,30 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		page(w, r)
 		return
 	}
-	weight := weigh(r)
-	if !p.admit(w, r, weight) {
-		return
-	}
-	free := func() { p.memory.Release(weight) }
-	x, err := wire.Begin(w, r, nil, nil)
+	body := new(budget.Share) // it may outlive the call: records wait for their results
+	p.memory.Open(body, bodyCut{w})
+	p.allow(w)
+	x, err := wire.Begin(w, r, wire.Checks{Memory: body})
 	if err != nil {
-		free()
+		body.Release()
 		p.meters.count("refused", "refused")
 		p.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
+			panic(http.ErrAbortHandler)
+		}
 		return
 	}
 	defer x.Close()
-	p.serve(w, r, x, free)
+	p.serve(w, r, x, body.Release)
+}
+
+// bodyCut cuts off the reading of a body.
+type bodyCut struct{ http.ResponseWriter }
+
+// Cut implements budget.Cutter.
+func (c bodyCut) Cut() {
+	// A writer without deadlines, such as a test's recorder, is not cut off.
+	_ = http.NewResponseController(c.ResponseWriter).SetReadDeadline(time.Unix(1, 0))
 }
 
 // page returns the handler of a page for monitoring; nil for a call.
@@ -121,37 +133,6 @@ func (p *Proxy) fail(w http.ResponseWriter, x *wire.Exchange, operation string,
 	p.meters.count(operation, failure.Code)
 	p.allow(w)
 	x.Fail(failure)
-}
-
-// weigh returns an upper bound of a request's body in memory, in bytes.
-func weigh(r *http.Request) int64 {
-	if r.ContentLength < 0 || r.Header.Get("Content-Encoding") != "" {
-		return wire.MaxBody // the length of a chunked or packed body is not known
-	}
-	return min(r.ContentLength, wire.MaxBody)
-}
-
-// admit waits for memory, for at most Config.PutWait. After that it answers 503, which every SDK
-// retries later.
-func (p *Proxy) admit(w http.ResponseWriter, r *http.Request, weight int64) bool {
-	if p.memory.TryAcquire(weight) {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), p.cfg.PutWait)
-	defer cancel()
-	if p.memory.Acquire(ctx, weight) == nil {
-		return true
-	}
-	p.meters.count("refused", awserr.CodeUnavailable)
-	p.allow(w)
-	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	if r.ProtoMajor < 2 { // the body stays unread
-		w.Header().Set("Connection", "close")
-	}
-	w.WriteHeader(http.StatusServiceUnavailable)
-	_, _ = io.WriteString(w, `{"__type":"`+awserr.CodeUnavailable+`","message":"the proxy has no `+
-		`memory for the request; nothing was taken, send it again later"}`)
-	return false
 }
 
 // allow sets the deadline of the next writes to the client. net/http clears it after the answer.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -120,21 +121,17 @@ func TestGivenUpRecord(t *testing.T) {
 	}
 }
 
-// chunked hides the length of a body.
-type chunked struct{ io.Reader }
-
 // Every request releases its memory, whatever its result is. A request without memory is refused
-// with 503. In this test a chunked request needs all memory.
+// with 503, but small ones need none.
 func TestMemoryOfRequests(t *testing.T) {
 	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
 	g, upstream := gated(t, server)
 	s := serve(t, upstream, func(c *proxy.Config) {
 		c.PutWait, c.MaxBytes = shortWait, wire.MaxBody
 	})
-	const good = `{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`
-	list := func() int {
-		status, _ := s.post(t, "Kinesis_20131202.ListStreams", jsonType,
-			chunked{strings.NewReader(`{}`)})
+	const most = wire.MaxBody
+	list := func(size int) int {
+		status, _ := s.post(t, "Kinesis_20131202.ListStreams", jsonType, padded(`{}`, size))
 		return status
 	}
 	for name, body := range map[string]string{
@@ -144,30 +141,63 @@ func TestMemoryOfRequests(t *testing.T) {
 		if body == "" {
 			target, body = "Kinesis_20131202.ListStreams", `{}`
 		}
-		_, _ = s.post(t, target, jsonType, chunked{strings.NewReader(body)})
-		if status := list(); status != http.StatusOK {
+		_, _ = s.post(t, target, jsonType, padded(body, most))
+		if status := list(most); status != http.StatusOK {
 			t.Errorf("after %s: %d", name, status)
 		}
 	}
-	if status, _ := s.post(t, "DynamoDB_20120810.ListTables", "application/x-amz-json-1.0",
-		chunked{strings.NewReader(`{}`)}); status != http.StatusBadRequest || list() != http.StatusOK {
+	status, _ := s.post(t, "DynamoDB_20120810.ListTables", "application/x-amz-json-1.0",
+		padded(`{}`, most))
+	if status != http.StatusBadRequest || list(most) != http.StatusOK {
 		t.Errorf("after a call of DynamoDB, which was answered with %d, there is no memory", status)
 	}
 	done := make(chan int, 1)
 	go func() {
-		status, _ := s.post(t, put, jsonType, chunked{strings.NewReader(good)})
+		status, _ := s.post(t, put, jsonType,
+			padded(`{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`, most))
 		done <- status
 	}()
 	eventually(t, "the record is buffered", s.buffered(t, "orders", 1))
-	if status := list(); status != http.StatusServiceUnavailable {
+	if status := list(most); status != http.StatusServiceUnavailable {
 		t.Errorf("without memory: %d, want 503", status)
+	}
+	if status := list(1000); status != http.StatusOK {
+		t.Errorf("a small call without memory: %d", status)
 	}
 	g.release()
 	if status := <-done; status != http.StatusOK {
 		t.Errorf("the put: %d", status)
 	}
-	if status := list(); status != http.StatusOK {
+	if status := list(most); status != http.StatusOK {
 		t.Errorf("after the put: %d", status)
+	}
+}
+
+// padded returns a document with spaces behind it.
+func padded(document string, size int) io.Reader {
+	return strings.NewReader(document + strings.Repeat(" ", size-len(document)))
+}
+
+// Bodies that are announced and do not come hold no memory.
+func TestAnnouncedBodies(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("orders", 1))
+	s := serve(t, server.Kinesis(), func(c *proxy.Config) { c.PutWait = shortWait })
+	for range 40 { // 600 MiB by their announcements
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.endpoint, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		_, err = fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: %s\r\n"+
+			"Content-Type: %s\r\nContent-Length: %d\r\n\r\n{", put, jsonType, wire.MaxBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, answer := s.post(t, put, jsonType, padded(
+		`{"StreamName":"orders","PartitionKey":"a","Data":"MQ=="}`, wire.MaxBody))
+	if status != http.StatusOK {
+		t.Errorf("a put beside them: %d %s", status, answer)
 	}
 }
 

@@ -6,9 +6,10 @@ import (
 	"net/http"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
+	"github.com/runnel-stream/runnel/internal/budget"
 
 	"github.com/runnel-stream/runnel/internal/origin"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -21,7 +22,7 @@ type Proxy struct {
 	streams  *streams
 	world    world
 	meters   *meters
-	memory   *semaphore.Weighted // bytes of the bodies of current requests
+	memory   *budget.Budget // of the bodies of current requests
 
 	// ending is closed at the beginning of the shutdown. Event streams end, and /health says so.
 	ending    chan struct{}
@@ -48,8 +49,9 @@ func New(ctx context.Context, cfg Config) (*Proxy, error) {
 	under := context.WithoutCancel(ctx)
 	p := &Proxy{
 		cfg: cfg, guard: guard, upstream: upstream, world: world{client: cfg.Kinesis},
-		memory: semaphore.NewWeighted(cfg.MaxBytes), ending: make(chan struct{}),
+		memory: budget.New(cfg.MaxBytes, 2*wire.MaxBody), ending: make(chan struct{}),
 	}
+	p.memory.MaxWait = cfg.PutWait
 	p.streams = newStreams(cfg.MaxStreams, func(stream string) (*producer.Producer, error) {
 		return producer.New(under, cfg.producer(stream))
 	})

@@ -61,6 +61,7 @@ func (l *load) write(t *testing.T, w int) {
 			code, body = ask(l.v.Server, "DynamoDB_20120810.PutItem", map[string]any{
 				"TableName": "table", "Item": map[string]any{
 					"k": map[string]any{"S": fmt.Sprint(w)}, "n": map[string]any{"N": fmt.Sprint(n)},
+					"filler": map[string]any{"S": filler}, // for items in files of their own
 				},
 			})
 		}
@@ -112,6 +113,9 @@ func TestBackupsUnderLoad(t *testing.T) {
 		if strings.Contains(name, ".tar.") {
 			copies[i] = filepath.Join(dir, fmt.Sprint("unpacked-", i))
 			unpack(t, name, copies[i])
+		}
+		if files, err := os.ReadDir(filepath.Join(copies[i], "items")); len(files) == 0 {
+			t.Errorf("the copy has no files of items: %v", err)
 		}
 		checkCopy(t, copies[i], before[i])
 	}

@@ -76,6 +76,9 @@ type Config struct {
 	// MaxBodies bounds the request bodies that are in memory at a time, in bytes; further
 	// calls wait. Default 128 MiB; at least 15 MiB.
 	MaxBodies int64
+	// ItemsMemory bounds the memory that the items of all tables take, in bytes. A write that would
+	// grow beyond it is throttled: see docs/serve.md. Default 0: no bound.
+	ItemsMemory int64
 	// ShutdownTimeout is the time that Serve lets calls finish once its context has ended. Default
 	// 10 s.
 	ShutdownTimeout time.Duration
@@ -240,6 +243,7 @@ func (c Config) check() (faults []error) {
 		fmt.Sprintf("want at least %d, 16 MiB", minMemoryLimit))
 	fault(c.MemoryLimit != 0 && !c.Memory, "MemoryLimit", c.MemoryLimit,
 		"want it with Memory alone: a disk has a limit of its own")
+	fault(c.ItemsMemory < 0, "ItemsMemory", c.ItemsMemory, "want 0 or more")
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout", c.ShutdownTimeout, "want 0 or more")
 	for _, stream := range c.Streams {
 		fault(stream.Name == "" || stream.Shards < 1, "Streams",

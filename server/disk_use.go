@@ -5,7 +5,8 @@ import "fmt"
 // DiskUse is the size of a server's data, in bytes.
 type DiskUse struct {
 	Log       int64 // log files, which are used again
-	Snapshots int64 // of the catalogue, the shards' tables and the items: the newest
+	Snapshots int64 // of the catalogue, the shards' tables and small tables of items: the newest
+	Items     int64 // the files of larger tables of items; rewriting frees them
 	Records   int64 // the segments of all shards; retention frees them
 }
 
@@ -21,12 +22,18 @@ func (s *Server) DiskUse() (DiskUse, error) {
 }
 
 // Bytes returns the sum.
-func (u DiskUse) Bytes() int64 { return u.Log + u.Snapshots + u.Records }
+func (u DiskUse) Bytes() int64 { return u.Log + u.Snapshots + u.Items + u.Records }
 
 func (e *engine) diskUse() (DiskUse, error) {
 	use, err := e.log.DiskUse()
 	if err != nil {
 		return DiskUse{}, fmt.Errorf("measure the log: %w", err)
 	}
-	return DiskUse{Log: use.Log, Snapshots: use.Snapshots, Records: e.shards.Bytes()}, nil
+	items, err := e.items.DiskUse()
+	if err != nil {
+		return DiskUse{}, fmt.Errorf("measure the items: %w", err)
+	}
+	return DiskUse{
+		Log: use.Log, Snapshots: use.Snapshots, Items: items, Records: e.shards.Bytes(),
+	}, nil
 }

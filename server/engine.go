@@ -24,6 +24,7 @@ type engine struct {
 	clock    *serverclock.Clock
 	shards   *shardlog.Store
 	kinesis  *kinesis.Service
+	items    *itemstore.Store
 	dynamo   *dynamo.Service
 	watch    *cloudwatch.Service
 	memory   *memlimit.Limit         // nil: none
@@ -47,10 +48,11 @@ func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine
 	}
 	e := &engine{log: log}
 	if cfg.MemoryLimit > 0 && cfg.files != nil {
-		// The files have all data but the items, which package dynamo counts, the records that wait
-		// to be copied to segments, and what describes a shard.
+		// The files have all data but the items, the records that wait to be copied to segments,
+		// and what describes a shard.
 		e.memory = memlimit.New(cfg.MemoryLimit, func() int64 {
-			return cfg.files.Memory() + log.Pending() + shardMemory*int64(e.shards.Count())
+			return cfg.files.Memory() + log.Pending() + shardMemory*int64(e.shards.Count()) +
+				e.items.Memory().Used
 		})
 	}
 	if err := e.start(ctx, cfg, pauses); err != nil {
@@ -86,8 +88,9 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	if err != nil {
 		return err
 	}
+	e.items = itemstore.New(itemstore.Config{Log: e.log, MaxMemory: cfg.ItemsMemory})
 	e.dynamo = dynamo.New(dynamo.Config{
-		Items: itemstore.New(e.log), Now: e.clock.Now, Logger: cfg.Logger, Memory: e.memory,
+		Items: e.items, Now: e.clock.Now, Logger: cfg.Logger, Memory: e.memory,
 	})
 	e.services = map[string]wire.Service{
 		wire.Kinesis:    e.kinesis,

@@ -40,6 +40,9 @@ type eventStream struct {
 // properly at its own end and when the server shuts down, and otherwise breaks off.
 func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Duration) {
 	c.release()
+	if c.logged != nil {
+		c.logged.streamed = true
+	}
 	c.server.setDate(c.w)
 	e := &eventStream{
 		server: c.server, events: events, control: http.NewResponseController(c.w),
@@ -123,8 +126,7 @@ func (e *eventStream) setDeadline(deadline time.Time) {
 // send sends events until they end. nil means that the stream ends here properly.
 func (c *call) send(ctx context.Context, e *eventStream) error {
 	var frames *wire.Frames
-	in := &c.exchange.Call
-	sent := c.server.meters.answered.WithLabelValues(in.Service, in.Operation)
+	sent := c.server.meters.of(&c.exchange.Call).answered
 	err := e.write(func() (err error) {
 		frames, err = c.exchange.Stream()
 		return err
@@ -146,6 +148,7 @@ func (c *call) send(ctx context.Context, e *eventStream) error {
 			return err
 		}
 		sent.Add(float64(len(event.Payload)))
+		c.logged.event(&event)
 		if event.Exception {
 			return nil // it is the stream's last
 		}

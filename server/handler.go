@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/origin"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/dynamo"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
 	"github.com/runnel-stream/runnel/server/internal/transport"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -112,20 +113,33 @@ type call struct {
 	w        http.ResponseWriter
 	engine   *engine
 	exchange *wire.Exchange
+	came     time.Time // the time at which the request had been read
 	request  *transport.Request
 	body     budget.Share // of Config.MaxBodies
 	sending  budget.Share // of maxAnswers
+	logged   *callLog     // nil: the call is not logged, or was
 }
 
 // begin reads the call. If it is not ok, the request has been answered or dropped already.
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
-	exchange, err := wire.Begin(w, r, s.keys.Load(), &c.body)
+	exchange, err := wire.Begin(w, r, wire.Checks{
+		Keys: s.keys.Load(), Memory: &c.body, Serves: serves,
+	})
 	if err != nil {
 		c.letGo()
 		s.meters.refused.Inc()
-		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
+		s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err,
+			"request", w.Header().Get("X-Amzn-Requestid"))
+		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
+			panic(http.ErrAbortHandler)
+		}
 		return false
+	}
+	c.came = time.Now()
+	if s.logs(r.Context()) {
+		c.logged = &callLog{received: len(exchange.Call.Body)}
+		exchange.Call.Facts = &c.logged.Facts
 	}
 	exchange.Call.Sending = &c.sending
 	exchange.Call.Origin.Began, exchange.Call.Origin.Pauses = c.request.Began, c.request.Pauses
@@ -136,6 +150,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 			message = "runnel is shutting down"
 		}
 		c.answer(exchange, nil, wire.Unavailable(message))
+		c.log(exchange)
 		exchange.Close()
 		c.letGo()
 		return false
@@ -144,8 +159,21 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	return true
 }
 
+// serves reports whether a service has an operation. Those of CloudWatch and STS are not asked for
+// without a body.
+func serves(service, operation string) bool {
+	switch service {
+	case wire.Kinesis:
+		return kinesis.Serves(operation)
+	case wire.DynamoDB:
+		return dynamo.Serves(operation)
+	}
+	return true
+}
+
 // end gives back the call's resources; none of them may be used after.
 func (c *call) end() {
+	c.log(c.exchange)
 	c.release()
 	c.letGo()
 	c.server.leave()
@@ -207,16 +235,16 @@ func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
 
 func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	c.server.allow(c.w)
+	if failure == nil && !c.sending.Claim(len(body)) {
+		failure = throttling(&x.Call,
+			"slow readers of other answers hold all the memory for answers")
+	}
 	if failure != nil {
+		c.logged.failed(failure)
 		x.Fail(failure)
 		return
 	}
-	if !c.sending.Claim(len(body)) {
-		x.Fail(throttling(&x.Call, "slow readers of other answers hold all the memory for answers"))
-		return
-	}
-	c.server.meters.answered.WithLabelValues(x.Call.Service, x.Call.Operation).
-		Add(float64(len(body)))
+	c.server.meters.of(&x.Call).answered.Add(float64(len(body)))
 	x.Answer(body)
 }
 
@@ -226,7 +254,11 @@ func (c *call) execute(
 	ctx context.Context, decision fault.Decision,
 ) (answer wire.Answer, failure *wire.Error) {
 	in := &c.exchange.Call
-	defer func() { c.server.meters.count(in, failure) }()
+	defer func() {
+		took := time.Since(c.came)
+		c.server.meters.count(in, failure, took)
+		c.logged.executed(took, failure)
+	}()
 	defer func() {
 		if thrown := recover(); thrown != nil {
 			c.server.cfg.Logger.Error("a call failed", "call", in.Service+"."+in.Operation,

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"maps"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -18,9 +22,22 @@ type meters struct {
 	answered *prometheus.CounterVec
 	refused  prometheus.Counter
 	faults   *prometheus.CounterVec
+	seconds  *prometheus.HistogramVec
 	syncs    *prometheus.HistogramVec
 	page     http.Handler
+
+	mu         sync.Mutex // held while operations is replaced
+	operations atomic.Pointer[map[operationKey]*operationMeters]
 }
+
+// operationMeters are the meters of an operation. They are looked up once for each call, since a
+// look-up in each vector costs as much as a small call's other bookkeeping.
+type operationMeters struct {
+	ok, received, answered prometheus.Counter
+	seconds                prometheus.Observer
+}
+
+type operationKey struct{ service, operation string }
 
 // newMeters makes the meters of a server, before its engine is there.
 func newMeters(s *Server) *meters {
@@ -46,6 +63,14 @@ func newMeters(s *Server) *meters {
 			Name: "runnel_calls_faulted_total",
 			Help: "Calls that a fault on request refused, in the place of executing them.",
 		}, []string{"service", "result"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "runnel_call_seconds",
+			Help: "How long calls took, from the end of the request to the beginning of the " +
+				"answer, or of the event stream.",
+			Buckets: []float64{
+				0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+			},
+		}, operation),
 		syncs: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "runnel_sync_seconds",
 			Help: "How long the disk took to make files durable, by the folder they are in: " +
@@ -53,28 +78,56 @@ func newMeters(s *Server) *meters {
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2, 15), // 0.1 ms to 1.6 s
 		}, []string{"folder", "result"}),
 	}
+	m.operations.Store(&map[operationKey]*operationMeters{})
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m.calls, m.received, m.answered, m.refused, m.faults, m.syncs,
-		stateCollector{s})
+	registry.MustRegister(m.calls, m.received, m.answered, m.refused, m.faults, m.seconds,
+		m.syncs, stateCollector{s})
 	m.page = promhttp.HandlerFor(registry, promhttp.HandlerOpts{
 		MaxRequestsInFlight: 4, DisableCompression: true, ErrorLog: scrapeLog{s},
 	})
 	return m
 }
 
-// count counts an answered call. A name that a caller made up becomes no label.
-func (m *meters) count(call *wire.Call, failure *wire.Error) {
-	operation, result := call.Operation, "ok"
+// of returns the meters of a call's operation, which must exist: a name that a caller made up
+// becomes no label.
+func (m *meters) of(call *wire.Call) *operationMeters {
+	key := operationKey{call.Service, call.Operation}
+	if known := (*m.operations.Load())[key]; known != nil {
+		return known
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := maps.Clone(*m.operations.Load())
+	if all[key] == nil {
+		all[key] = &operationMeters{
+			ok:       m.calls.WithLabelValues(key.service, key.operation, "ok"),
+			received: m.received.WithLabelValues(key.service, key.operation),
+			answered: m.answered.WithLabelValues(key.service, key.operation),
+			seconds:  m.seconds.WithLabelValues(key.service, key.operation),
+		}
+		m.operations.Store(&all)
+	}
+	return all[key]
+}
+
+// count counts an executed call.
+func (m *meters) count(call *wire.Call, failure *wire.Error, took time.Duration) {
+	result := "ok"
 	if failure != nil {
 		result = resultOf(failure)
 	}
 	if result == "UnknownOperationException" {
-		operation = "unknown"
+		m.calls.WithLabelValues(call.Service, "unknown", result).Inc()
+		return
 	}
-	m.calls.WithLabelValues(call.Service, operation, result).Inc()
-	if operation != "unknown" {
-		m.received.WithLabelValues(call.Service, operation).Add(float64(len(call.Body)))
+	of := m.of(call)
+	if failure == nil {
+		of.ok.Inc()
+	} else {
+		m.calls.WithLabelValues(call.Service, call.Operation, result).Inc()
 	}
+	of.received.Add(float64(len(call.Body)))
+	of.seconds.Observe(took.Seconds())
 }
 
 // countFault counts a call that was not executed. Its operation may not exist: nothing has checked

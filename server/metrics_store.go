@@ -14,6 +14,8 @@ var (
 	pendingDesc = prometheus.NewDesc("runnel_log_pending_bytes",
 		"Bytes that are not durable yet, or that wait in memory to be copied to segments.",
 		nil, nil)
+	itemsMemoryDesc = prometheus.NewDesc("runnel_items_memory_bytes",
+		"Memory that the items of all tables take: what --items-memory bounds.", nil, nil)
 	logStalledDesc = prometheus.NewDesc("runnel_log_stalled",
 		"1 while the log waits for disk space, and goes on by itself.", nil, nil)
 	poisonedDesc = prometheus.NewDesc("runnel_log_poisoned",
@@ -29,7 +31,8 @@ var (
 	memoryLimitDesc = prometheus.NewDesc("runnel_memory_limit_bytes",
 		"The limit on them.", nil, nil)
 	diskDesc = prometheus.NewDesc("runnel_disk_bytes",
-		"Bytes that the data take, by part: log, snapshots, or segments.", []string{"part"}, nil)
+		"Bytes that the data take, by part: log, snapshots, items, or segments.",
+		[]string{"part"}, nil)
 )
 
 // collectStore sends the metrics of the data directory.
@@ -47,6 +50,7 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	metrics <- prometheus.MustNewConstMetric(logDesc, prometheus.CounterValue,
 		float64(e.log.Durable()))
 	gauge(pendingDesc, e.log.Pending())
+	gauge(itemsMemoryDesc, e.items.Memory().Used)
 	logErr, segmentsErr := e.log.Err(), e.shards.Err()
 	var poisoned *wal.PoisonedError
 	gauge(logStalledDesc, yes(errors.Is(logErr, wal.ErrStalled)))
@@ -66,5 +70,6 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	}
 	gauge(diskDesc, use.Log, "log")
 	gauge(diskDesc, use.Snapshots, "snapshots")
+	gauge(diskDesc, use.Items, "items")
 	gauge(diskDesc, use.Records, "segments")
 }

@@ -22,14 +22,16 @@ var (
 		"Records in answers of GetRecords and in events, counted once for each of these.")
 	bytesOutDesc = streamDesc("bytes_out_total",
 		"Data and partition keys of records in answers of GetRecords and in events.")
+	recordsRefusedDesc = streamDesc("records_refused_total",
+		"Records that answers of PutRecords refused, by the error's code.", "code")
 	openShardsDesc    = streamDesc("open_shards", "Shards that take records.")
 	subscriptionsDesc = streamDesc("subscriptions",
 		"Subscriptions of SubscribeToShard under way.")
 )
 
-func streamDesc(name, help string) *prometheus.Desc {
+func streamDesc(name, help string, more ...string) *prometheus.Desc {
 	return prometheus.NewDesc("runnel_stream_"+name, help,
-		[]string{"account", "region", "stream"}, nil)
+		append([]string{"account", "region", "stream"}, more...), nil)
 }
 
 // collectStreams sends the metrics of streams, which come in order.
@@ -42,14 +44,19 @@ func collectStreams(metrics chan<- prometheus.Metric, streams []kinesis.Activity
 	gauge(hiddenDesc, len(streams)-len(shown))
 	for i := range shown {
 		st := &shown[i]
-		send := func(desc *prometheus.Desc, kind prometheus.ValueType, value int64) {
+		send := func(
+			desc *prometheus.Desc, kind prometheus.ValueType, value int64, more ...string,
+		) {
 			metrics <- prometheus.MustNewConstMetric(desc, kind, float64(value),
-				st.World.Account, st.World.Region, st.Name)
+				append([]string{st.World.Account, st.World.Region, st.Name}, more...)...)
 		}
 		send(recordsInDesc, prometheus.CounterValue, st.RecordsIn)
 		send(bytesInDesc, prometheus.CounterValue, st.BytesIn)
 		send(recordsOutDesc, prometheus.CounterValue, st.RecordsOut)
 		send(bytesOutDesc, prometheus.CounterValue, st.BytesOut)
+		send(recordsRefusedDesc, prometheus.CounterValue, st.RecordsThrottled,
+			"ProvisionedThroughputExceededException")
+		send(recordsRefusedDesc, prometheus.CounterValue, st.RecordsFailed, "InternalFailure")
 		send(openShardsDesc, prometheus.GaugeValue, int64(st.OpenShards))
 		send(subscriptionsDesc, prometheus.GaugeValue, int64(st.Subscriptions))
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -319,6 +320,10 @@ func TestOwnMetrics(t *testing.T) {
 	}{
 		{"runnel_calls_total", "service=kinesis,operation=PutRecords,result=ok", 3, 3},
 		{"runnel_calls_total", "service=kinesis,operation=unknown,result=UnknownOperationException", 2, 2},
+		{"runnel_call_seconds", "service=kinesis,operation=PutRecords", 3, 3},
+		{"runnel_call_seconds", "service=kinesis,operation=SubscribeToShard", 1, 1e6}, // it is refused until the consumer is there
+		{"runnel_call_seconds", "service=dynamodb,operation=PutItem", 1, 10},
+		{"runnel_call_seconds", "operation=unknown", -1, -1},
 		{"runnel_requests_refused_total", "", 1, 1},
 		{"runnel_request_bytes_total", "service=kinesis,operation=PutRecords", 3 * 16, 3 * 500},
 		{"runnel_answer_bytes_total", "service=kinesis,operation=GetRecords", 3 * 16, 5000},
@@ -370,6 +375,42 @@ func TestOwnMetrics(t *testing.T) {
 	}
 	if after := of(shown, "runnel_calls_total", "service=kinesis,operation=PutRecords,result=ok"); after != before {
 		t.Errorf("closed, and %v calls, before %v", after, before)
+	}
+}
+
+// TestRefusedRecordsAreCounted by stream and code. A call's time includes a delay on request, and
+// the buckets have their bounds.
+func TestRefusedRecordsAreCounted(t *testing.T) {
+	v := serve(t, server.Config{
+		Memory: true,
+		Faults: "PutRecords:throttle-record=2,PutRecords:fail-record=3,PutRecords:delay=30ms",
+	})
+	entry := kinesistypes.PutRecordsRequestEntry{PartitionKey: aws.String("k"), Data: []byte("x")}
+	for range 2 {
+		out, err := v.PutRecords(t.Context(), &kinesis.PutRecordsInput{
+			StreamName: aws.String("s"), Records: slices.Repeat([]kinesistypes.PutRecordsRequestEntry{entry}, 4),
+		})
+		if err != nil || *out.FailedRecordCount != 2 {
+			t.Fatal(out, err)
+		}
+	}
+	shown := scrape(t, v.get, v.endpoint)
+	for labels, want := range map[string]float64{
+		"stream=s,region=us-east-1,code=ProvisionedThroughputExceededException": 2,
+		"stream=s,account=000000000000,code=InternalFailure":                    2,
+	} {
+		if got := of(shown, "runnel_stream_records_refused_total", labels); got != want {
+			t.Errorf("{%s} is %v, want %v", labels, got, want)
+		}
+	}
+	buckets := map[float64]uint64{}
+	for _, m := range shown["runnel_call_seconds"].GetMetric() {
+		for _, bucket := range m.GetHistogram().GetBucket() {
+			buckets[bucket.GetUpperBound()] += bucket.GetCumulativeCount()
+		}
+	}
+	if len(buckets) != 15 || buckets[0.025] != 0 || buckets[10] < 2 { // one is +Inf
+		t.Errorf("the buckets are %v", buckets)
 	}
 }
 

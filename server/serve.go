@@ -33,4 +33,4 @@ const otherFiles = 64
 
 // openSegments returns the number of segment files to keep open: a quarter of the files that the
 // process may have, and not more than are useful.
-func openSegments() int { return max(16, min(512, transport.FileLimit()/4)) }
+func openSegments() int { return max(16, min(8192, transport.FileLimit()/4)) }

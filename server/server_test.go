@@ -56,7 +56,9 @@ func serve(t *testing.T, cfg server.Config, options ...seam.Option) *served {
 	if cfg.Streams == nil {
 		cfg.Streams = []server.StreamSpec{{Name: "s", Shards: 1}}
 	}
-	cfg.Logger = quiet
+	if cfg.Logger == nil {
+		cfg.Logger = quiet
+	}
 	s, err := server.Open(t.Context(), cfg, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -403,10 +405,12 @@ func TestTooLongBody(t *testing.T) {
 func TestConfigFaults(t *testing.T) {
 	_, err := server.New(server.Config{
 		Account: "me", Region: "Mars!", MaxBodies: 1, SyncInterval: -1, ShutdownTimeout: -1,
-		Streams: []server.StreamSpec{{Name: "s"}}, Limits: "none", Faults: "x", Credentials: "x",
+		ItemsMemory: -1,
+		Streams:     []server.StreamSpec{{Name: "s"}}, Limits: "none", Faults: "x", Credentials: "x",
 	})
 	for _, want := range []string{
 		`Account is "me"`, `Region is "Mars!"`, "MaxBodies is 1", "SyncInterval is -1", "ShutdownTimeout is -1",
+		"ItemsMemory is -1",
 		`Streams is "s" with 0 shards`, `Limits is "none": `, `Faults is "x": `, "Credentials is 1 bytes long",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

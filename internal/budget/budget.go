@@ -43,8 +43,15 @@ var ErrCut = errors.New("the connection was too slow while others waited for mem
 // ErrFull is the error of a share that came while too many others were under way.
 var ErrFull = fmt.Errorf("more than %d large requests are under way", mostShares)
 
+// ErrLate is the error of a share that has waited for Budget.MaxWait.
+var ErrLate = errors.New("no memory became free in time")
+
 // Budget is the memory of one server for one purpose. It is safe for concurrent use.
 type Budget struct {
+	// MaxWait is the time for which a share waits for memory; 0: for as long as it takes. Set it
+	// before the first use.
+	MaxWait time.Duration
+
 	limit   int64
 	reserve int64 // that only the oldest share may use
 
@@ -129,7 +136,7 @@ func (s *Share) Moved(n int) {
 	s.moved = int64(n)
 }
 
-// Grow waits for n more bytes. Errors: ErrCut, ErrFull, or the context's.
+// Grow waits for n more bytes. Errors: ErrCut, ErrFull, ErrLate, or the context's.
 func (s *Share) Grow(ctx context.Context, n int) error {
 	_, err := s.GrowUpTo(ctx, n, n)
 	return err
@@ -157,6 +164,12 @@ func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err err
 	b.serve()
 	ready := s.got
 	b.mu.Unlock()
+	var late <-chan time.Time
+	if b.MaxWait > 0 {
+		timer := time.NewTimer(b.MaxWait)
+		defer timer.Stop()
+		late = timer.C
+	}
 	for {
 		patient := time.NewTimer(patience)
 		select {
@@ -172,6 +185,9 @@ func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err err
 		case <-ctx.Done():
 			patient.Stop()
 			return 0, context.Cause(ctx) // Release takes it out of the queue
+		case <-late:
+			patient.Stop()
+			return 0, ErrLate // as above
 		case <-patient.C:
 			b.mu.Lock()
 			b.cutSlowest()

@@ -147,6 +147,34 @@ func TestGrowEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// A share that waits for longer than MaxWait gets an error, and the others its place.
+func TestMaxWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := New(longest, longest)
+		i.MaxWait = 3 * time.Second
+		ctx := t.Context()
+		first, late, next := open(i, make(cutting)), open(i, make(cutting)), open(i, make(cutting))
+		if err := first.Grow(ctx, longest); err != nil {
+			t.Fatal(err)
+		}
+		first.Settle()
+		began := time.Now()
+		err := late.Grow(ctx, longest)
+		if took := time.Since(began); !errors.Is(err, ErrLate) || took != i.MaxWait {
+			t.Errorf("%v after %v, want %v after %v", err, took, ErrLate, i.MaxWait)
+		}
+		late.Release()
+		time.AfterFunc(2*time.Second, first.Release)
+		if err := next.Grow(ctx, longest); err != nil {
+			t.Errorf("a share that got its memory in time: %v", err)
+		}
+		next.Release()
+		if i.Used() != 0 {
+			t.Errorf("%d bytes are in use", i.Used())
+		}
+	})
+}
+
 func TestTooManyBodies(t *testing.T) {
 	i := New(100*longest, 2*longest)
 	for range mostShares {

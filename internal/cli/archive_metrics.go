@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"iter"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync/atomic"
@@ -89,7 +90,10 @@ func serveMetrics(
 		}
 		page.ServeHTTP(w, r)
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(con.Logger().Handler(), slog.LevelDebug),
+	}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	con.Say("metrics: http://%s/metrics", listener.Addr())
 	return func() { _ = server.Close() }, nil

@@ -13,18 +13,9 @@ import (
 // argument has the statements.
 const sqlFile = "RUNNEL_TEST_SQL_FILE"
 
-// programs are other programs that the test binary can be, by its first argument.
-var programs = map[string]func(args []string) error{}
-
 func TestMain(m *testing.M) {
 	if err := seam.FromEnv(); err != nil {
 		panic(err)
-	}
-	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
-		if err := programs[os.Args[1]](os.Args[2:]); err != nil {
-			log.Fatal(err)
-		}
-		return
 	}
 	if file := os.Getenv(sqlFile); file != "" { // README's sqlite3
 		if err := clitest.SQL(os.Stdout, file, os.Args[1]); err != nil {
@@ -37,6 +28,6 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs testdata/script: the command line as its users meet it.
 func TestScripts(t *testing.T) {
-	t.Parallel() // beside TestTimeKills, which mostly waits
+	t.Parallel()
 	clitest.Scripts(t)
 }

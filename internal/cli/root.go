@@ -51,6 +51,10 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 
 	con := &console.Console{Streams: streams}
 	con.Out = exit.Output{Writer: streams.Out}
+	if wantsJSON(args) { // before the flags are parsed, which may fail
+		con.LogAsJSON()
+	}
+	defer con.Flush()
 	root := rootCommand(con)
 	root.SetArgs(args)
 	command, err := root.ExecuteContextC(ctx)
@@ -60,12 +64,30 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		for i, line := range lines {
 			lines[i] = rows.Plain(line)
 		}
-		_, _ = fmt.Fprintf(streams.Err, "runnel: %s\n", strings.Join(lines, "\n"))
+		help := ""
 		if exit.Status(err) == exit.StatusUsage && known == nil {
-			_, _ = fmt.Fprintf(streams.Err, "Try: %s --help\n", command.CommandPath())
+			help = command.CommandPath() + " --help"
 		}
+		con.Fail(strings.Join(lines, "\n"), help, exit.Status(err))
 	}
 	return exit.Status(err)
+}
+
+// wantsJSON reports whether a command line has --log-format json.
+func wantsJSON(args []string) (json bool) {
+	for i, arg := range args {
+		value, given := strings.CutPrefix(arg, "--log-format")
+		switch {
+		case arg == "--":
+			return json
+		case !given:
+		case value == "" && i+1 < len(args):
+			json = args[i+1] == "json"
+		case value != "":
+			json = value == "=json"
+		}
+	}
+	return json
 }
 
 // rootCommand returns runnel with all subcommands, which share the console.
@@ -96,7 +118,8 @@ Or step by step, with a server in the background and a file of two events:
 	flags := root.PersistentFlags()
 	flags.BoolVar(&con.Quiet, "quiet", false, "no progress on standard error")
 	flags.BoolVar(&con.Verbose, "verbose", false, "log every step on standard error")
-	flags.StringVar(&con.LogFormat, "log-format", "text", "how to log: text or json")
+	flags.StringVar(&con.LogFormat, "log-format", "text",
+		"text or json: how to log; json also for all other lines on standard error")
 	flags.StringVar(&con.Output, "output", "text", "results as text or json")
 	root.SetVersionTemplate("runnel {{.Version}}\n")
 	root.Flags().Bool("version", false, "as runnel version")

@@ -26,7 +26,7 @@ const defaultData = "runnel-data"
 type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
-	limits                                         string
+	limits, itemsMemory                            string
 	tls, child, skipDamaged, acceptClock           bool
 	memory                                         memoryFlag
 	streams, allowOrigins                          []string
@@ -50,7 +50,10 @@ certificate, which clients must trust, on standard output:
 
 With --auth sigv4=FILE every call must be signed with a key of the file, which is written as
 ~/.aws/credentials. There are no policies: any of the keys may do anything. SIGHUP reads the file
-again.`,
+again.
+
+With --verbose each call is a line of the log: its operation, stream, status, records, bytes, time
+and request id.`,
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
@@ -64,10 +67,7 @@ again.`,
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.data, "data", "",
 		"the folder that keeps everything (default ./"+defaultData+")")
-	flags.Var(&f.memory, "memory",
-		"keep everything in memory only, until the server ends; =1GiB: at most so much data, and "+
-			"further puts are throttled (default: half of the machine's or the container's)")
-	flags.Lookup("memory").NoOptDefVal = half
+	f.memory.addTo(flags)
 	flags.StringSliceVar(&f.streams, "stream", nil,
 		"NAME:SHARDS,…: streams to create if they do not exist")
 	flags.StringVar(&f.sync, "sync", "always",
@@ -92,6 +92,9 @@ again.`,
 	flags.StringVar(&f.limits, "limits", "off",
 		"off, aws, or single limits on throughput and calls, as "+
 			"'aws,orders/write-bytes=64KiB' (see docs/limits.md)")
+	flags.StringVar(&f.itemsMemory, "items-memory", "",
+		"SIZE, as 2GiB: the memory that the items of all tables may take; writes that would grow "+
+			"them beyond it are throttled (default no bound; see docs/serve.md)")
 	flags.BoolVar(&f.acceptClock, "accept-clock", false,
 		"the system's clock is right now: follow it, and let data expire; for one start, when "+
 			"/health shows that the server's clock differs (see docs/serve.md)")

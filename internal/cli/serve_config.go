@@ -15,6 +15,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
 
@@ -60,6 +61,11 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	}
 	if f.streamDelay < 0 {
 		return cfg, exit.Usage("--stream-delay %v: want 0 or more", f.streamDelay)
+	}
+	if f.itemsMemory != "" {
+		if cfg.ItemsMemory, err = usage.ParseSize(f.itemsMemory); err != nil {
+			return cfg, exit.Usage("--items-memory: %w", err)
+		}
 	}
 	cfg.AcceptClock = f.acceptClock
 	if cfg.StreamDelay = f.streamDelay; cfg.StreamDelay == 0 {

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -17,6 +19,13 @@ import (
 type memoryFlag struct {
 	on   bool
 	size int64 // bytes; 0: half of what the process may have
+}
+
+func (f *memoryFlag) addTo(flags *pflag.FlagSet) {
+	flags.Var(f, "memory",
+		"keep everything in memory only, until the server ends; =1GiB: at most so much data, and "+
+			"further puts are throttled (default: half of the machine's or the container's)")
+	flags.Lookup("memory").NoOptDefVal = half
 }
 
 // half is the value of --memory alone.

@@ -18,8 +18,11 @@ type Console struct {
 	Streams
 	Quiet     bool   // --quiet: no progress on Err
 	Verbose   bool   // --verbose: details of the work on Err
-	LogFormat string // --log-format: text or json
+	LogFormat string // --log-format: text or json; see LogAsJSON
 	Output    string // --output: text or json
+
+	records *whole // of the log, in JSON; nil before LogAsJSON
+	printed *lines // Err since then
 }
 
 // JSON reports whether results are printed as JSON.
@@ -37,8 +40,8 @@ func (c *Console) Logger() *slog.Logger {
 // LoggerFrom returns a logger for messages of that level or above.
 func (c *Console) LoggerFrom(level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
-	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(c.Err, options))
+	if c.records != nil {
+		return c.jsonLogger(level)
 	}
 	return slog.New(slog.NewTextHandler(c.Err, options))
 }

@@ -17,7 +17,7 @@ const (
 	OpRemove   OpKind = "remove"
 	OpRename   OpKind = "rename"
 	OpLink     OpKind = "link"
-	OpMkdirAll OpKind = "mkdir"
+	OpMkdir    OpKind = "mkdir" // Mkdir and MkdirAll
 	OpList     OpKind = "list"
 	OpStat     OpKind = "stat"
 	OpSyncDir  OpKind = "syncdir"
@@ -145,8 +145,15 @@ func (f *faultFS) Link(from, to string) error {
 	return f.fs.Link(from, to)
 }
 
+func (f *faultFS) Mkdir(name string) error {
+	if err := f.hook(Op{Kind: OpMkdir, Name: name}); err != nil {
+		return err
+	}
+	return f.fs.Mkdir(name)
+}
+
 func (f *faultFS) MkdirAll(name string) error {
-	if err := f.hook(Op{Kind: OpMkdirAll, Name: name}); err != nil {
+	if err := f.hook(Op{Kind: OpMkdir, Name: name}); err != nil {
 		return err
 	}
 	return f.fs.MkdirAll(name)

@@ -25,8 +25,7 @@ func lockFile(f *os.File) error {
 	}
 }
 
-// lockFolder locks the folder itself, so that nobody gets round the lock who removes the lock's
-// file. A network file system may not lock folders; there the file's lock must do.
+// lockFolder locks the folder itself, so that a removal of the lock's file does not end the lock. A network file system may not lock folders; there the file's lock must do.
 func lockFolder(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

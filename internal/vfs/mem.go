@@ -163,6 +163,21 @@ func (m *Mem) Link(from, to string) error {
 	return nil
 }
 
+// Mkdir implements FS.
+func (m *Mem) Mkdir(name string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	dir, base, err := m.parent("mkdir", name)
+	if err != nil {
+		return err
+	}
+	if dir.entries[base] != nil {
+		return pathError("mkdir", name, fs.ErrExist)
+	}
+	m.change(edit{dir: dir, name: base, to: newDir(m.track)})
+	return nil
+}
+
 // MkdirAll implements FS.
 func (m *Mem) MkdirAll(name string) error {
 	m.mu.Lock()

@@ -225,6 +225,25 @@ func TestCrashNames(t *testing.T) {
 	}
 }
 
+func TestCrashAfterMkdir(t *testing.T) {
+	for synced, want := range map[string][]string{"": {"", "d", "dx"}, "/": {"d", "dx"}, "/ d": {"dx"}} {
+		seen := crashes(t, func(m *Mem) {
+			must(t, m.Mkdir("d"))
+			put(t, m, "d/x", "x")
+			for _, dir := range strings.Fields(synced) {
+				must(t, m.SyncDir(dir))
+			}
+		}, func(m *Mem) string {
+			names, err := m.List("d")
+			if err != nil {
+				return ""
+			}
+			return "d" + strings.Join(names, "")
+		})
+		wantSeen(t, seen, want...)
+	}
+}
+
 func TestCrashBetweenTwoFolders(t *testing.T) {
 	look := func(m *Mem) string {
 		_, a := m.Stat("a/x")

@@ -40,6 +40,9 @@ func (OS) Link(from, to string) error {
 	return os.Link(filepath.FromSlash(from), filepath.FromSlash(to))
 }
 
+// Mkdir implements FS.
+func (OS) Mkdir(name string) error { return os.Mkdir(filepath.FromSlash(name), dirMode) }
+
 // MkdirAll implements FS.
 func (o OS) MkdirAll(name string) error {
 	dir := filepath.Clean(filepath.FromSlash(name))

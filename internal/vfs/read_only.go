@@ -24,6 +24,7 @@ func (r readOnly) Create(name string) (File, error) { return nil, refuse("create
 func (r readOnly) Remove(name string) error         { return refuse("remove", name) }
 func (r readOnly) Rename(from, _ string) error      { return refuse("rename", from) }
 func (r readOnly) Link(from, _ string) error        { return refuse("link", from) }
+func (r readOnly) Mkdir(name string) error          { return refuse("mkdir", name) }
 func (r readOnly) MkdirAll(name string) error       { return refuse("mkdir", name) }
 func (r readOnly) SyncDir(dir string) error         { return refuse("sync", dir) }
 

@@ -34,6 +34,9 @@ type FS interface {
 	Rename(from, to string) error
 	// Link gives a file a second name; fs.ErrExist if to exists.
 	Link(from, to string) error
+	// Mkdir makes a folder in an existing one, and leaves its name to SyncDir; fs.ErrExist,
+	// fs.ErrNotExist.
+	Mkdir(name string) error
 	// MkdirAll makes a folder and its missing parents. It syncs the name of each new folder in
 	// its parent.
 	MkdirAll(name string) error
@@ -44,7 +47,7 @@ type FS interface {
 	// SyncDir makes the names in a folder durable.
 	SyncDir(dir string) error
 	// Lock takes an exclusive lock on a file of that name, which it makes and leaves, and on the
-	// folder that holds it: whoever removes the file does not remove the lock. ErrLocked if the
+	// folder that holds it: a removal of the file does not end the lock. ErrLocked if the
 	// lock is taken. It ends with Close or with the process.
 	Lock(name string) (Lock, error)
 }

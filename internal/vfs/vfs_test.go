@@ -71,6 +71,11 @@ func TestNames(t *testing.T) {
 			t.Error("Remove of a full folder succeeded")
 		}
 		must(t, fsys.Remove(at("a/b/c")))
+		must(t, fsys.Mkdir(at("a/d")))
+		wantErr(t, fsys.Mkdir(at("a/d")), fs.ErrExist)
+		wantErr(t, fsys.Mkdir(at("a/none/d")), fs.ErrNotExist)
+		put(t, fsys, at("a/d/x"), "x")
+		must(t, fsys.SyncDir(at("a")))
 		wantErr(t, fsys.Remove(at("a/b/c")), fs.ErrNotExist)
 		_, err = fsys.Stat(at("a/b/c"))
 		wantErr(t, err, fs.ErrNotExist)

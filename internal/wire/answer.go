@@ -1,9 +1,12 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -57,6 +60,7 @@ func (x *Exchange) send(status int, body []byte) {
 	if x.rpc {
 		x.markRPC(header, body)
 	}
+	x.status, x.sent = status, len(body)
 	x.w.WriteHeader(status)
 	if len(body) <= slowBytes {
 		_, _ = x.w.Write(body)
@@ -129,6 +133,25 @@ func (x *Exchange) refuseXML(r *http.Request, auth *Credentials, status int) err
 	return fmt.Errorf("%w: %s", ErrAnswered, code)
 }
 
+// refusePlain refuses a request in application/json, which leads to no operation of Kinesis: the
+// body must be a JSON object or array, and then the operation is unknown (kinesalite, index.js).
+// The error is in the envelope of an older protocol. A body that was not read counts as JSON.
+func (x *Exchange) refusePlain() error {
+	e := UnknownOperation(DynamoDB) // the older protocol has its spelling: coral.service#…
+	e.Status = http.StatusNotFound
+	if body := bytes.TrimSpace(x.Call.Body); len(x.Call.Body) > 0 &&
+		(!json.Valid(body) || body[0] != '{' && body[0] != '[') {
+		e = Serialization(DynamoDB, "")
+	}
+	x.Call.Format, x.contentType = JSON, plainJSON
+	output, err := e.envelope(JSON)
+	if err != nil {
+		return err
+	}
+	x.send(e.status(), fmt.Appendf(nil, `{"Output":%s,"Version":"1.0"}`, output))
+	return fmt.Errorf("%w: %w", ErrAnswered, e)
+}
+
 // setIDs adds AWS's identifiers of an answer: the request's id, and at Kinesis 72 random bytes in
 // base64 (kinesalite, test/connection.js). They protect nothing.
 func setIDs(header http.Header, requestID string, kinesis bool) {
@@ -143,8 +166,16 @@ func setIDs(header http.Header, requestID string, kinesis bool) {
 	header.Set("X-Amz-Id-2", base64.StdEncoding.EncodeToString(random[:]))
 }
 
-// requestID returns a random UUID.
-func requestID() string {
+// requestID returns a random UUID, or, for DynamoDB, 52 characters of 0-9 and A-V (dynalite,
+// test/connection.js).
+func requestID(dynamo bool) string {
+	if dynamo {
+		var id [32]byte
+		for i := 0; i < len(id); i += 8 {
+			binary.LittleEndian.PutUint64(id[i:], rand.Uint64())
+		}
+		return base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(id[:])
+	}
 	var id [16]byte
 	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
 	binary.LittleEndian.PutUint64(id[8:], rand.Uint64())

@@ -163,6 +163,8 @@ func (x *Exchange) notTaken(r *http.Request, err error) error {
 		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+budget.ErrCut.Error()+".")
 	case errors.Is(err, errSlow):
 		refusal = requestTimeout(x.Call.Service, "Nothing was stored: "+errSlow.Error()+".")
+	case errors.Is(err, budget.ErrLate):
+		refusal = Unavailable("Nothing was stored: " + err.Error() + ".")
 	case errors.Is(err, budget.ErrFull):
 		refusal = throttled(x.Call.Service, "Nothing was stored: "+err.Error()+".")
 	default:
@@ -195,7 +197,8 @@ func (x *Exchange) unpack(r *http.Request) error {
 	switch {
 	case errors.Is(err, errTooLarge):
 		return tooLarge(x.w, r)
-	case errors.Is(err, budget.ErrFull), errors.Is(err, budget.ErrCut), r.Context().Err() != nil:
+	case errors.Is(err, budget.ErrFull), errors.Is(err, budget.ErrCut),
+		errors.Is(err, budget.ErrLate), r.Context().Err() != nil:
 		return x.notTaken(r, err)
 	case err != nil:
 		return x.refuse(Serialization(x.Call.Service, "The body is not whole in gzip: "+

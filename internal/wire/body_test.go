@@ -60,7 +60,7 @@ func TestGzip(t *testing.T) {
 		r.Header.Set("X-Amz-Target", "Kinesis_20131202.Op")
 		r.Header.Set("Content-Encoding", c.encoding)
 		w := httptest.NewRecorder()
-		x, err := Begin(w, r, nil, nil)
+		x, err := Begin(w, r, Checks{})
 		if err != nil {
 			if w.Code != c.status || !errors.Is(err, ErrAnswered) {
 				t.Errorf("%s: %d, %v; want %d", c.name, w.Code, err, c.status)

@@ -31,8 +31,20 @@ type Call struct {
 	// Sending is the memory for the call's answer; nil: without a bound. An operation with large
 	// answers grows it before it makes one.
 	Sending *budget.Share
+	// Facts are filled in by the service; nil: the call is not logged.
+	Facts *Facts
 
 	room *[]byte // of the pool, nil if Room was not called
+}
+
+// Facts are a call's fields in the log which the service knows.
+type Facts struct {
+	Stream string // the name of the call's stream; "": none
+	Table  string // the same of its table
+	// Counted means that the call puts or reads records. Records counts all of them, and Refused
+	// the records of PutRecords with an error code.
+	Counted          bool
+	Records, Refused int
 }
 
 // Origin is the basis of a call's age. The transport sets Began and Pauses, and Begin sets Expires.

@@ -52,7 +52,7 @@ func TestCORS(t *testing.T) {
 			r.Header.Set("Access-Control-Request-"+name, value)
 		}
 		w := httptest.NewRecorder()
-		x, err := Begin(w, r, c.auth, nil)
+		x, err := Begin(w, r, Checks{Keys: c.auth})
 		if err == nil {
 			x.Answer(nil)
 			x.Close()
@@ -81,7 +81,7 @@ func TestCORS(t *testing.T) {
 func TestNoOriginNoCORS(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodOptions, "/", nil)
 	w := httptest.NewRecorder()
-	if _, err := Begin(w, r, nil, nil); w.Code != http.StatusForbidden {
+	if _, err := Begin(w, r, Checks{}); w.Code != http.StatusForbidden {
 		t.Errorf("%d, %v", w.Code, err)
 	}
 	for name := range w.Header() {

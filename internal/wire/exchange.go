@@ -25,35 +25,47 @@ type Exchange struct {
 	rpc, form   bool    // the protocol is rpcv2Cbor; a form of the query protocol
 	body        *[]byte // to be returned to the pool
 	memory      *budget.Share
+	status      int                                  // of the answer; 0: there is none
+	sent        int                                  // bytes of the answer's body
+	serves      func(service, operation string) bool // see Checks
+}
+
+// Checks configures Begin.
+type Checks struct {
+	// Keys check the requests' signatures. They need a clock: see Credentials.At. Default nil:
+	// signatures are not checked.
+	Keys *Credentials
+	// Memory is for the bodies. Default nil: without a bound.
+	Memory *budget.Share
+	// Serves reports whether an operation exists. Begin asks it about requests without a body
+	// alone; for others the service answers. Default nil: each operation exists.
+	Serves func(service, operation string) bool
 }
 
 // Begin reads a call from the transport and checks it in AWS's order: size, method, empty body,
 // content type, target, authorization, and last the content encoding. A body of more than
-// budget.Free bytes gets memory only if the head passes the checks that need no body; nil is memory
-// without a bound. Begin answers a request that
-// fails a check at once, as it does a browser's preflight; the error, for the log, wraps
-// ErrAnswered. Any other error means that the client broke off. The caller ends every exchange with
-// Close.
+// budget.Free bytes gets memory only if the head passes the checks that need no body. Begin answers
+// a request that fails a check at once, as it does a browser's preflight; the error, for the log,
+// wraps ErrAnswered. Any other error means that the client broke off. The caller ends every
+// exchange with Close.
 //
-// The requests' signatures are checked against auth's keys, which need a clock (see
-// Credentials.At); with nil they are not checked. (AWS
-// checks before the signature whether the document can be parsed and the operation exists. Here a
-// caller without a key learns neither.)
-func Begin(
-	w http.ResponseWriter, r *http.Request, auth *Credentials, memory *budget.Share,
-) (*Exchange, error) {
+// (AWS checks before the signature whether the document can be parsed and the operation exists.
+// Here a caller without a key learns neither, but for a request without a body.)
+func Begin(w http.ResponseWriter, r *http.Request, checks Checks) (*Exchange, error) {
 	if r.ContentLength > MaxBody {
 		return nil, tooLarge(w, r)
 	}
-	x := &Exchange{w: w, memory: memory}
-	defer memory.Settle()
-	x.Call.RequestID = requestID()
+	auth := checks.Keys
+	x := &Exchange{w: w, memory: checks.Memory, serves: checks.Serves}
+	defer x.memory.Settle()
 	target := r.Header.Get("X-Amz-Target")
 	var known bool
 	x.Call.Service, x.Call.Operation, known = ParseTarget(target)
 	x.rpc, x.form = isRPC(r), target == "" && isForm(r)
-	setIDs(w.Header(), x.Call.RequestID, !x.rpc && !x.form && x.Call.Service != CloudWatch &&
-		!strings.HasPrefix(target, "DynamoDB"))
+	dynamo := strings.HasPrefix(target, "DynamoDB")
+	x.Call.RequestID = requestID(dynamo)
+	setIDs(w.Header(), x.Call.RequestID, !x.rpc && !x.form && !dynamo &&
+		x.Call.Service != CloudWatch)
 	if allowOrigin(w.Header(), r) {
 		w.WriteHeader(http.StatusOK)
 		return nil, fmt.Errorf("%w: it was a browser's preflight", ErrAnswered)
@@ -113,16 +125,14 @@ func (x *Exchange) check(r *http.Request, auth *Credentials, known, empty bool) 
 	service := x.Call.Service
 	contentType, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	contentType = strings.ToLower(strings.TrimSpace(contentType))
-	ok := x.speak(contentType)
+	ok := x.speak(contentType, empty)
 	switch {
-	case empty && known:
+	case empty && known && (x.serves == nil || x.serves(service, x.Call.Operation)):
 		return x.refuse(Serialization(service, ""))
 	case empty:
 		return x.refuse(UnknownOperation(service))
-	case contentType == plainJSON && service != DynamoDB: // which no Kinesis operation takes
-		unknown := UnknownOperation(DynamoDB) // in its spelling, spec: coral.service#…
-		unknown.Status = http.StatusNotFound
-		return x.refuse(unknown)
+	case contentType == plainJSON && service != DynamoDB:
+		return x.refusePlain()
 	case !ok:
 		return x.refuseXML(r, auth, http.StatusNotFound)
 	case !known:
@@ -170,6 +180,10 @@ func (x *Exchange) refuseSigned(r *http.Request, refused *Error) error {
 	}
 	return err
 }
+
+// Sent returns the status of the answer, and the bytes of its body; 0 if there is none. The events
+// of an event stream do not count.
+func (x *Exchange) Sent() (status, bytes int) { return x.status, x.sent }
 
 // Close ends the exchange: Call.Body and the memory from Call.Room are no longer valid.
 func (x *Exchange) Close() {

@@ -15,11 +15,15 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/runnel-stream/runnel/internal/budget"
 )
 
 // echo answers every call with its parsed parts.
 var echo = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-	x, err := Begin(w, r, nil, nil)
+	x, err := Begin(w, r, Checks{
+		Serves: func(_, operation string) bool { return operation != "NoSuchOp" },
+	})
 	if err != nil {
 		return
 	}
@@ -79,7 +83,39 @@ var wireCases = []wireCase{
 	{
 		name: "plain JSON at Kinesis", contentType: "application/json", body: "{}",
 		target: "Kinesis_20131202.Op", status: 404, answerType: "application/json",
-		answer: `{"__type":"com.amazon.coral.service#UnknownOperationException"}`,
+		answer: `{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},` +
+			`"Version":"1.0"}`,
+	},
+	{
+		name: "plain JSON without a target", contentType: "application/json", body: " []",
+		status: 404, answerType: "application/json",
+		answer: `{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},` +
+			`"Version":"1.0"}`,
+	},
+	{
+		name: "no JSON as plain JSON", contentType: " application/json ;x", body: "{hello",
+		target: "Kinesis_20131202.Op", status: 400, answerType: "application/json",
+		answer: `{"Output":{"__type":"com.amazon.coral.service#SerializationException"},` +
+			`"Version":"1.0"}`,
+	},
+	{
+		name: "no object as plain JSON", contentType: "application/json", body: " true ",
+		target: "Kinesis_20131202.Op", status: 400, answerType: "application/json",
+		answer: `{"Output":{"__type":"com.amazon.coral.service#SerializationException"},` +
+			`"Version":"1.0"}`,
+	},
+	{
+		name: "white space as plain JSON", contentType: "application/json", body: " ",
+		target: "Kinesis_20131202.Op", status: 400, answerType: "application/json",
+		answer: `{"Output":{"__type":"com.amazon.coral.service#SerializationException"},` +
+			`"Version":"1.0"}`,
+	},
+	{
+		name: "plain JSON that is longer than a body without memory", contentType: plainJSON,
+		body:   strings.Repeat("x", budget.Free+1),
+		target: "Kinesis_20131202.Op", status: 404, answerType: "application/json",
+		answer: `{"Output":{"__type":"com.amazon.coral.service#UnknownOperationException"},` +
+			`"Version":"1.0"}`,
 	},
 	{
 		name: "plain JSON at DynamoDB", contentType: "application/json", body: "{}",
@@ -129,6 +165,36 @@ var wireCases = []wireCase{
 		answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
 	},
 	{
+		name: "no body, and an unknown type", contentType: json11 + "x", status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
+	},
+	{
+		name: "no body, DynamoDB's type and no target", contentType: json10, status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
+	},
+	{
+		name: "no body, plain JSON and no target", contentType: plainJSON, status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
+	},
+	{
+		name: "no body, in plain JSON", contentType: plainJSON, target: "Kinesis_20131202.Op",
+		status: 400, answerType: cbor11, answer: "\xbf\x66__type\x76SerializationException\xff",
+	},
+	{
+		name: "no body, and an unknown operation", target: "Kinesis_20131202.NoSuchOp", status: 400,
+		answerType: cbor11, answer: "\xbf\x66__type\x78\x19UnknownOperationException\xff",
+	},
+	{
+		name: "no body, and an unknown operation in JSON", contentType: json11, status: 400,
+		target: "Kinesis_20131202.NoSuchOp", answerType: json11,
+		answer: `{"__type":"UnknownOperationException"}`,
+	},
+	{
+		name: "no body at DynamoDB, in Kinesis' type", contentType: json11, status: 400,
+		target: "DynamoDB_20120810.Op", answerType: plainJSON,
+		answer: `{"__type":"com.amazon.coral.service#SerializationException"}`,
+	},
+	{
 		name: "CBOR at DynamoDB", contentType: cbor11, target: "DynamoDB_20120810.Op", body: "\xa0",
 		status: 404, answer: "<UnknownOperationException/>\n",
 	},
@@ -173,6 +239,9 @@ var wireCases = []wireCase{
 var uuid = regexp.MustCompile(
 	`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
+// dynamoID is the form of DynamoDB's request ids (dynalite, test/connection.js).
+var dynamoID = regexp.MustCompile(`^[0-9A-Z]{52}$`)
+
 func (c *wireCase) send(t *testing.T, url string, chunked bool) (*http.Response, string) {
 	t.Helper()
 	var body io.Reader = strings.NewReader(c.body)
@@ -210,7 +279,11 @@ func TestWire(t *testing.T) {
 			if is := got.Header.Get("Content-Type"); is != c.answerType {
 				t.Errorf("%s: type %q, want %q", c.name, is, c.answerType)
 			}
-			if id := got.Header.Get("X-Amzn-Requestid"); uuid.MatchString(id) == c.noRequestID {
+			form := uuid
+			if strings.HasPrefix(c.target, "DynamoDB") {
+				form = dynamoID
+			}
+			if id := got.Header.Get("X-Amzn-Requestid"); form.MatchString(id) == c.noRequestID {
 				t.Errorf("%s: request id %q", c.name, id)
 			}
 			sum := ""
@@ -234,7 +307,7 @@ func TestBrokenOffBody(t *testing.T) {
 			iotest.OneByteReader(strings.NewReader("abcde"))))
 		r.ContentLength = length
 		w := httptest.NewRecorder()
-		_, err := Begin(w, r, nil, nil)
+		_, err := Begin(w, r, Checks{})
 		if !errors.Is(err, iotest.ErrTimeout) || errors.Is(err, ErrAnswered) {
 			t.Errorf("length %d: %v, want the read's error", length, err)
 		}
@@ -246,8 +319,8 @@ func TestBrokenOffBody(t *testing.T) {
 
 func TestRequestIDsDiffer(t *testing.T) {
 	seen := map[string]bool{}
-	for range 1000 {
-		seen[requestID()] = true
+	for i := range 1000 {
+		seen[requestID(i%2 == 0)] = true
 	}
 	if len(seen) != 1000 {
 		t.Errorf("1000 request ids are %d", len(seen))
@@ -277,7 +350,7 @@ func BenchmarkExchange(b *testing.B) {
 			Method: http.MethodPost, Header: header, ContentLength: int64(len(body)),
 			Body: io.NopCloser(bytes.NewReader(body)), URL: target,
 		}
-		x, err := Begin(discard{}, r, nil, nil)
+		x, err := Begin(discard{}, r, Checks{})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -85,7 +85,8 @@ type Frames struct {
 // http.ErrAbortHandler.
 func (x *Exchange) Stream() (*Frames, error) {
 	x.w.Header().Set("Content-Type", eventStreamType)
-	x.w.WriteHeader(http.StatusOK)
+	x.status = http.StatusOK
+	x.w.WriteHeader(x.status)
 	frames := &Frames{w: x.w, control: http.NewResponseController(x.w)}
 	return frames, frames.Write(initialResponse)
 }

@@ -79,7 +79,7 @@ func FuzzAppendFrame(f *testing.F) {
 func stream(t *testing.T, events ...Event) *http.Response {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, err := Begin(w, r, nil, nil)
+		x, err := Begin(w, r, Checks{})
 		if err != nil {
 			return
 		}

@@ -71,7 +71,7 @@ func TestOrderOfChecks(t *testing.T) {
 			r.Body = readCloser{strings.NewReader(body)}
 		}
 		w := httptest.NewRecorder()
-		x, err := Begin(w, r, keys, nil)
+		x, err := Begin(w, r, Checks{Keys: keys})
 		if err == nil {
 			if want := (World{temporaryKey.AccessKeyID, "eu-west-1"}); x.Call.World != want {
 				t.Errorf("%s: %v, want %v", step.name, x.Call.World, want)
@@ -99,7 +99,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	r := clientRequest(Kinesis, "/", "", []byte("{}")).onTheWire()
 	r.Header.Set("Authorization", "Basic SECRET=")
 	w := httptest.NewRecorder()
-	_, err := Begin(w, r.Request, keysAt(t, noon), nil)
+	_, err := Begin(w, r.Request, Checks{Keys: keysAt(t, noon)})
 	if !errors.Is(err, ErrAnswered) || strings.Contains(err.Error(), "SECRET") ||
 		!strings.Contains(err.Error(), "IncompleteSignatureException") {
 		t.Error(err)
@@ -115,7 +115,7 @@ func TestSignedPacked(t *testing.T) {
 	c := clientRequest(Kinesis, "/", "", []byte(zip(t, "{}")))
 	c.Header.Set("Content-Encoding", "gzip")
 	r := c.signed(t, vectorKey)
-	x, err := Begin(httptest.NewRecorder(), r.Request, keys, nil)
+	x, err := Begin(httptest.NewRecorder(), r.Request, Checks{Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestPresignedWorld(t *testing.T) {
 		r = r.presigned(t, temporaryKey)
 		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.Op")
 		w := httptest.NewRecorder()
-		x, err := Begin(w, r.Request, keys, nil)
+		x, err := Begin(w, r.Request, Checks{Keys: keys})
 		if keys != nil { // the signer has moved the target away, so it is not signed
 			if !strings.Contains(w.Body.String(), "com.amazon.coral.service#InvalidSignatureException") {
 				t.Errorf("checked: %s, %v", w.Body, err)
@@ -153,7 +153,7 @@ func TestPresignedWorld(t *testing.T) {
 func TestPresignedNowhere(t *testing.T) {
 	r := clientRequest(Kinesis, "/", "X-Amz-Credential=a/b", []byte("{}")).onTheWire()
 	w := httptest.NewRecorder()
-	if _, err := Begin(w, r.Request, nil, nil); !errors.Is(err, ErrAnswered) ||
+	if _, err := Begin(w, r.Request, Checks{}); !errors.Is(err, ErrAnswered) ||
 		!strings.Contains(w.Body.String(), "IncompleteSignatureException") {
 		t.Errorf("%s, %v", w.Body, err)
 	}

@@ -16,7 +16,7 @@ import (
 // name of its own, Fail with an internal failure, everything else with nothing.
 func neighbour(auth *Credentials) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x, err := Begin(w, r, auth, nil)
+		x, err := Begin(w, r, Checks{Keys: auth})
 		if err != nil {
 			return
 		}

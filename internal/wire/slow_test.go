@@ -106,7 +106,7 @@ func TestSlowBodies(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSlowly(c.rate, c.length)
-			x, err := Begin(s, put(t, s, c.length), nil, nil)
+			x, err := Begin(s, put(t, s, c.length), Checks{})
 			if err == nil {
 				x.Answer(nil)
 				x.Close()
@@ -156,7 +156,7 @@ func TestCutBody(t *testing.T) {
 				memory.Open(&last, cutter{})
 				ended <- last.Grow(t.Context(), 1<<20-settled)
 			}()
-			_, err := Begin(s, put(t, s, 1<<20), nil, &share)
+			_, err := Begin(s, put(t, s, 1<<20), Checks{Memory: &share})
 			share.Release()
 			if s.Code != http.StatusRequestTimeout || !errors.Is(err, ErrAnswered) || !share.IsCut() {
 				t.Errorf("%s: %d %s %v", name, s.Code, s.Body, err)
@@ -210,7 +210,7 @@ func TestLongBodyIsRefusedByItsHead(t *testing.T) {
 		r := put(t, body, 10<<20)
 		c.change(r)
 		w := httptest.NewRecorder()
-		_, err := Begin(w, r, c.auth, nil)
+		_, err := Begin(w, r, Checks{Keys: c.auth})
 		if w.Code != c.status || !errors.Is(err, ErrAnswered) || !strings.Contains(w.Body.String(), c.code) {
 			t.Errorf("%s: %d %s %v", c.name, w.Code, w.Body, err)
 		}

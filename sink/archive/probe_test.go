@@ -39,7 +39,7 @@ func TestProbe(t *testing.T) {
 		t.Errorf("synced are the folders %v", folders)
 	}
 	for _, kind := range []vfs.OpKind{
-		vfs.OpMkdirAll, vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpLink, vfs.OpSyncDir,
+		vfs.OpMkdir, vfs.OpCreate, vfs.OpWrite, vfs.OpSync, vfs.OpLink, vfs.OpSyncDir,
 	} {
 		if kinds[kind] == 0 {
 			t.Errorf("a commit needs %v, and the probe does not try it: %v", kind, kinds)

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"syscall"
 )
 
 // Server is a running `runnel serve`.
@@ -17,6 +18,9 @@ type Server struct {
 	Address string // HOST:PORT; with --tls for TLS and plain
 	Dir     string // its folder
 
+	runnel  string
+	files   int
+	flags   []string
 	command *exec.Cmd
 }
 
@@ -38,19 +42,29 @@ func ServeFiles(
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Dir: dir}
-	flags = append([]string{runnel, "serve", "--addr", "127.0.0.1:0", "--data", dir}, flags...)
-	if files > 0 {
-		limit := fmt.Sprintf("ulimit -n %d && exec \"$0\" \"$@\"", files)
+	s := &Server{Dir: dir, runnel: runnel, files: files, flags: flags}
+	if err := s.Start(ctx); err != nil {
+		return nil, errors.Join(err, s.End())
+	}
+	return s, nil
+}
+
+// Start starts the server again on its folder, after Stop.
+func (s *Server) Start(ctx context.Context) error {
+	flags := append([]string{
+		s.runnel, "serve", "--addr", "127.0.0.1:0", "--data", s.Dir,
+	}, s.flags...)
+	if s.files > 0 {
+		limit := fmt.Sprintf("ulimit -n %d && exec \"$0\" \"$@\"", s.files)
 		flags = append([]string{"sh", "-c", limit}, flags...)
 	}
-	s.command = exec.CommandContext(ctx, flags[0], flags[1:]...)
+	s.command, s.Address = exec.CommandContext(ctx, flags[0], flags[1:]...), ""
 	said, err := s.command.StderrPipe()
 	if err == nil {
 		err = s.command.Start()
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return err
 	}
 	lines := bufio.NewScanner(said)
 	for s.Address == "" && lines.Scan() {
@@ -59,10 +73,18 @@ func ServeFiles(
 		}
 	}
 	if s.Address == "" {
-		return nil, errors.Join(errors.New("the server did not start"), lines.Err(), s.End())
+		return errors.Join(errors.New("the server did not start"), lines.Err())
 	}
 	go io.Copy(io.Discard, said) //nolint:errcheck // until the process has ended
-	return s, nil
+	return nil
+}
+
+// Stop ends the server by SIGTERM and waits.
+func (s *Server) Stop() error {
+	if err := s.command.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.command.Wait()
 }
 
 // Memory returns a figure of Linux's /proc/PID/status in MB: VmRSS, the memory now, or VmHWM, the
@@ -71,7 +93,9 @@ func (s *Server) Memory(name string) float64 { return status(s.command.Process.P
 
 // End kills the server and removes its folder.
 func (s *Server) End() error {
-	_ = s.command.Process.Kill() // it may have ended already
-	_ = s.command.Wait()
+	if s.command != nil && s.command.Process != nil {
+		_ = s.command.Process.Kill() // it may have ended already
+		_ = s.command.Wait()
+	}
 	return os.RemoveAll(s.Dir)
 }

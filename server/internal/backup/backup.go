@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -63,7 +64,7 @@ func Run(ctx context.Context, fsys vfs.FS, dir string, to Target) (*Report, erro
 		defer lock.Close() //nolint:errcheck // only held
 	}
 	for range maxPasses {
-		n, err := b.segments(ctx)
+		n, err := b.data(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +140,7 @@ func (b *backup) log(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := b.segments(ctx); err != nil {
+		if _, err := b.data(ctx); err != nil {
 			return err
 		}
 		done, err := wal.Copy(b.fs, b.dir, func(name string, size int64, r io.Reader) error {
@@ -156,6 +157,30 @@ func (b *backup) log(ctx context.Context) error {
 		return b.others(ctx)
 	}
 	return ErrBusy
+}
+
+// data copies the segments and the items' files that the pass before has not copied, and returns
+// their bytes.
+func (b *backup) data(ctx context.Context) (copied int64, err error) {
+	copied, err = b.segments(ctx)
+	if err != nil {
+		return copied, err
+	}
+	names, err := b.list(itemstore.FolderName)
+	for _, name := range names {
+		if !itemstore.IsDataFile(name) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return copied, ctx.Err()
+		}
+		n, err := b.file(path.Join(itemstore.FolderName, name))
+		copied += n
+		if err != nil {
+			return copied, err
+		}
+	}
+	return copied, err
 }
 
 // segments copies the segments that have grown since the pass before, and returns their bytes.

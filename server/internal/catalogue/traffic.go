@@ -6,6 +6,8 @@ import "sync/atomic"
 // runs and the stream is there. Each call adds to it once, whatever its number of records.
 type Traffic struct {
 	recordsIn, bytesIn, recordsOut, bytesOut atomic.Int64
+
+	recordsThrottled, recordsFailed atomic.Int64
 }
 
 // In counts the stored records of an acknowledged call, and their bytes.
@@ -22,13 +24,23 @@ func (t *Traffic) Out(records, bytes int) {
 	}
 }
 
+// Refused counts the records that an answer of PutRecords refuses.
+func (t *Traffic) Refused(throttled, failed int) {
+	t.recordsThrottled.Add(int64(throttled))
+	t.recordsFailed.Add(int64(failed))
+}
+
 // Totals are the counts so far.
-type Totals struct{ RecordsIn, BytesIn, RecordsOut, BytesOut int64 }
+type Totals struct {
+	RecordsIn, BytesIn, RecordsOut, BytesOut int64
+	RecordsThrottled, RecordsFailed          int64
+}
 
 // Totals returns the counts so far.
 func (t *Traffic) Totals() Totals {
 	return Totals{
 		RecordsIn: t.recordsIn.Load(), BytesIn: t.bytesIn.Load(),
 		RecordsOut: t.recordsOut.Load(), BytesOut: t.bytesOut.Load(),
+		RecordsThrottled: t.recordsThrottled.Load(), RecordsFailed: t.recordsFailed.Load(),
 	}
 }

@@ -32,7 +32,7 @@ func startService(t testing.TB, cfg wal.Config) *Service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	items := itemstore.New(log)
+	items := itemstore.New(itemstore.Config{Log: log})
 	t.Cleanup(func() {
 		if err := log.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)

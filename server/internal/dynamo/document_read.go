@@ -24,12 +24,25 @@ var documentReaders = sync.Pool{New: func() any {
 	return r
 }}
 
-var errSecondValue = errors.New("more than one value")
+var (
+	errSecondValue = errors.New("more than one value")
+	errManyValues  = errors.New("more values than an item can have")
+)
+
+// maxNodes is the greatest number of values in a document. An item of 400 KB has room for 400,000,
+// as a list of the least elements. A body of 15 MiB has room for five million: their nodes alone
+// would take ten times its memory.
+const maxNodes = 1 << 20
 
 // readDocument parses a body, which must be one JSON value.
 func readDocument(body []byte) (*document, error) {
 	d := &document{text: body[:len(body):len(body)]} // an append must copy it
 	d.nodes = d.room[:0]
+	if long := 64 << 10; len(body) > long {
+		most := 1 + bytes.Count(body, []byte(",")) + bytes.Count(body, []byte("{")) +
+			bytes.Count(body, []byte("["))
+		d.nodes = make([]node, 0, min(most, maxNodes)) // growth would take several times that
+	}
 	r := documentReaders.Get().(*documentReader)
 	r.document, r.body = d, *bytes.NewBuffer(body)
 	err := r.whole()
@@ -59,6 +72,9 @@ func (r *documentReader) whole() error {
 // value reads a value with all its inner values. jsontext limits the depth to 10,000 levels.
 func (r *documentReader) value(name span) error {
 	at := r.behind()
+	if at == maxNodes {
+		return errManyValues
+	}
 	r.nodes = append(r.nodes, node{name: name})
 	kind := r.decoder.PeekKind()
 	var err error

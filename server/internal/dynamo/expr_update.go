@@ -34,13 +34,14 @@ const (
 )
 
 // apply returns the item after the update. old is nil if there is no item; the update then begins
-// with key. apply returns nil if there is still no item.
+// with key, whose attributes its values may read (dynalite, test/updateItem.js). apply returns nil
+// if there is still no item.
 func (u *update) apply(old, key itemstore.Item) (itemstore.Item, error) {
 	start := old
 	if old == nil {
 		start = key
 	}
-	a := applier{item: old}
+	a := applier{item: start}
 	next, err := a.into(&u.tree, start)
 	if err != nil || old == nil && !u.creates {
 		return nil, err

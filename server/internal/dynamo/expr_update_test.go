@@ -50,6 +50,26 @@ func updated(t *testing.T, item, text string) string {
 	return string(appendItem(nil, changed))
 }
 
+// An update of an item that is not there reads the attributes of its key, and no others.
+func TestUpdatesOfNewItem(t *testing.T) {
+	for text, want := range map[string]string{
+		"SET a = if_not_exists(a, id)":                   `{"a":{"S":"k"},"id":{"S":"k"}}`,
+		"SET a = id":                                     `{"a":{"S":"k"},"id":{"S":"k"}}`,
+		"SET a = if_not_exists(id, :one)":                `{"a":{"S":"k"},"id":{"S":"k"}}`,
+		"SET a = if_not_exists(gone, :one)":              `{"a":{"N":"1"},"id":{"S":"k"}}`,
+		"SET a = if_not_exists(gone, lost)":              errNoAttribute.Message,
+		"SET a = id + :one":                              errOperandType.Message,
+		"SET m.x = id":                                   errUpdatePath.Message,
+		"SET a = if_not_exists(b, id), b = :one":         `{"a":{"S":"k"},"b":{"N":"1"},"id":{"S":"k"}}`,
+		"SET a = list_append(:l, if_not_exists(id, :l))": errOperandType.Message,
+		"REMOVE a": `{}`,
+	} {
+		if got := updated(t, "", text); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestUpdates(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"SET n = :one", `{"n":{"N":"1"}}`},

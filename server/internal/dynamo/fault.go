@@ -104,6 +104,10 @@ func itemFault(err error, sizeMessage string) error {
 		return indexKeyFault(index, sizeMessage == updateTooLarge)
 	case errors.Is(err, itemstore.ErrTableNotFound):
 		return fault("ResourceNotFoundException", "Requested resource not found")
+	case errors.Is(err, itemstore.ErrItemsMemory):
+		return fault("ProvisionedThroughputExceededException", "The items take as much memory as "+
+			"runnel serve --items-memory allows: delete some, or allow more. Deletions and writes "+
+			"that make no item larger go on")
 	case errors.Is(err, itemstore.ErrItemTooLarge):
 		return validation("%s", sizeMessage)
 	case errors.Is(err, itemstore.ErrItemTooDeep):

@@ -3,6 +3,7 @@ package dynamo
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -26,7 +27,11 @@ type members struct {
 
 func parseMembers(shape string, body []byte) members {
 	d, err := readDocument(body)
-	if err != nil {
+	switch {
+	case errors.Is(err, errManyValues):
+		return members{shape: shape, fault: serialization(
+			"The document has more than %d values", maxNodes)}
+	case err != nil:
 		return members{shape: shape, fault: noStructure}
 	}
 	return membersOf(shape, value{document: d})
@@ -126,13 +131,21 @@ func (m *members) list(name string) (list value, found bool) {
 	return list, list.isThere()
 }
 
-// structures takes a list of structures; found is true for an empty one too.
+// mostStructures is above the limit of every list of structures.
+const mostStructures = 128
+
+// structures takes a list of structures; found is true for an empty one too. Those behind the first
+// mostStructures are left out: the caller refuses the list for its length, and a hostile one has
+// millions.
 func (m *members) structures(name, shape string) (list []*members, found bool) {
 	elements, found := m.list(name)
 	if !found {
 		return nil, false
 	}
 	for one := range elements.inner() {
+		if len(list) == mostStructures {
+			break
+		}
 		inner := membersOf(shape, one)
 		inner.at = fmt.Sprintf("%s.%d.member.", m.path(name), len(list)+1)
 		list = append(list, &inner)

@@ -1,110 +1,68 @@
 package dynamo
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
-	"github.com/runnel-stream/runnel/server/internal/memlimit"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// TestMemoryOfItems has items of one size, of which the memory differs.
-func TestMemoryOfItems(t *testing.T) {
-	long := itemstore.Item{"a": itemstore.String(strings.Repeat("x", 99))}
-	many, deep := itemstore.Item{}, itemstore.List{}
-	for i := range 50 {
-		many[fmt.Sprint(i%10, i/10)[:2]+fmt.Sprint(i)] = itemstore.Bool(true)
-		deep = append(deep, itemstore.Map{"b": itemstore.Bool(true)})
+// TestItemsMemory fills the memory of items: puts and transactions are throttled, leases are
+// renewed, and a deletion makes room.
+func TestItemsMemory(t *testing.T) {
+	log, err := wal.Open(wal.Config{FS: vfs.NewMem(), Dir: "data", Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if a, b := memoryOf(long), memoryOf(many); b < a+40*valueMemory {
-		t.Errorf("one long value takes %d, 50 short ones %d", a, b)
+	items := itemstore.New(itemstore.Config{Log: log, MaxMemory: 20 << 10})
+	s := New(Config{Items: items, Now: time.Now, Logger: quiet})
+	if err := log.Start(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if nested := memoryOf(itemstore.Item{"a": deep}); nested < 100*valueMemory {
-		t.Errorf("100 values in a list take %d", nested)
+	s.mustAsk(t, "CreateTable", leaseTable)
+	s.mustAsk(t, "PutItem", `{"TableName":"leases","Item":{"leaseKey":{"S":"held"},
+		"leaseCounter":{"N":"97"}}}`)
+	try := func(operation, body string) error {
+		_, err := s.Serve(t.Context(), call(operation, body))
+		return err
 	}
-	if memoryOf(nil) != 0 {
-		t.Error("no item takes memory")
+	big := func(n int) string {
+		return fmt.Sprintf(`{"TableName":"leases","Item":{"leaseKey":{"S":"big-%d"},
+			"pad":{"S":"%s"}}}`, n, strings.Repeat("x", 1000))
 	}
-}
-
-// TestMemoryComesBack makes random writes of items, alone and in transactions, with an index that
-// comes and goes. When all items are deleted, or the table, the memory is free.
-func TestMemoryComesBack(t *testing.T) {
-	s := newService(t, vfs.NewMem(), "data")
-	round := 0
-	rapid.Check(t, func(r *rapid.T) {
-		s.memory = memlimit.New(1<<40, func() int64 { return 0 })
-		table := fmt.Sprintf("items%d", round)
-		round++
-		ask := func(operation, body string) {
-			if answer := s.ask(t, operation, `{"TableName":"`+table+`",`+body+`}`); strings.Contains(
-				answer, "Exception") && !strings.Contains(answer, "ConditionalCheckFailed") {
-				r.Fatalf("%s %s: %s", operation, body, answer)
-			}
-		}
-		ask("CreateTable", `"KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],
-			"BillingMode":"PAY_PER_REQUEST",
-			"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}]`)
-		drawKey := func(r *rapid.T) string {
-			return fmt.Sprintf(`"k":{"S":"%d"}`, rapid.IntRange(0, 5).Draw(r, "key"))
-		}
-		drawRest := func(r *rapid.T) string {
-			rest := fmt.Sprintf(`,"d":{"S":"%s"}`,
-				strings.Repeat("x", rapid.IntRange(0, 50).Draw(r, "size")))
-			if rapid.Bool().Draw(r, "indexed") {
-				rest += `,"i":{"S":"y"}`
-			}
-			return rest
-		}
-		empty, indexed := s.memory.Used(), false
-		r.Repeat(map[string]func(*rapid.T){
-			"put": func(r *rapid.T) { ask("PutItem", `"Item":{`+drawKey(r)+drawRest(r)+`}`) },
-			"refuse": func(r *rapid.T) {
-				ask("PutItem", `"Item":{`+drawKey(r)+`},"ConditionExpression":"attribute_exists(z)"`)
-			},
-			"update": func(r *rapid.T) {
-				ask("UpdateItem", `"Key":{`+drawKey(r)+`},"UpdateExpression":"SET e = :l REMOVE i",
-					"ExpressionAttributeValues":{":l":{"L":[{"N":"1"},{"SS":["a","b"]}]}}`)
-			},
-			"delete": func(r *rapid.T) { ask("DeleteItem", `"Key":{`+drawKey(r)+`}`) },
-			"transact": func(r *rapid.T) {
-				one, other := `"k":{"S":"a"}`, `"k":{"S":"b"}`
-				in := `"TableName":"` + table + `"`
-				if answer := s.ask(t, "TransactWriteItems", transact(``,
-					`{"Put":{`+in+`,"Item":{`+one+drawRest(r)+`}}}`,
-					`{"Delete":{`+in+`,"Key":{`+drawKey(r)+`}}}`,
-					`{"ConditionCheck":{`+in+`,"Key":{`+other+`},
-						"ConditionExpression":"attribute_not_exists(k)"}}`)); strings.Contains(
-					answer, "Exception") {
-					r.Fatal(answer)
-				}
-			},
-			"index": func(*rapid.T) {
-				if indexed = !indexed; !indexed {
-					ask("UpdateTable", `"GlobalSecondaryIndexUpdates":[
-						{"Delete":{"IndexName":"byI"}}]`)
-					return
-				}
-				ask("UpdateTable", `"AttributeDefinitions":[{"AttributeName":"i",
-					"AttributeType":"S"}],"GlobalSecondaryIndexUpdates":[{"Create":{"IndexName":"byI","KeySchema":[{"AttributeName":"i",
-						"KeyType":"HASH"}],"Projection":{"ProjectionType":"ALL"}}}]`)
-			},
-		})
-		if rapid.Bool().Draw(r, "table") {
-			ask("DeleteTable", `"unused":0`)
-			empty = 0
-		} else {
-			for i := range 6 {
-				ask("DeleteItem", fmt.Sprintf(`"Key":{"k":{"S":"%d"}}`, i))
-			}
-			ask("DeleteItem", `"Key":{"k":{"S":"a"}}`)
-		}
-		if left := s.memory.Used() - empty; left != 0 {
-			r.Errorf("%d bytes are left", left)
-		}
-	})
+	n := 0
+	for err = nil; err == nil && n < 100; n++ {
+		err = try("PutItem", big(n))
+	}
+	throttled := func(err error) bool {
+		var fault *wire.Error
+		return errors.As(err, &fault) &&
+			strings.HasSuffix(fault.Code, "#ProvisionedThroughputExceededException") &&
+			strings.Contains(fault.Message, "--items-memory")
+	}
+	if n < 10 || !throttled(err) {
+		t.Fatalf("after %d items: %v", n, err)
+	}
+	transaction := `{"TransactItems":[{"Put":` + big(n) + `}]}`
+	if err := try("TransactWriteItems", transaction); !throttled(err) {
+		t.Errorf("a transaction: %v", err)
+	}
+	for range 10 {
+		s.mustAsk(t, "UpdateItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"held"}},
+			"UpdateExpression":"SET leaseCounter = leaseCounter + :one",
+			"ExpressionAttributeValues":{":one":{"N":"1"}}}`)
+	}
+	s.mustAsk(t, "DeleteItem", `{"TableName":"leases","Key":{"leaseKey":{"S":"big-0"}}}`)
+	if err := try("TransactWriteItems", transaction); err != nil {
+		t.Errorf("a transaction after a deletion: %v", err)
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
 }

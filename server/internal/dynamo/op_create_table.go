@@ -24,7 +24,7 @@ func (s *Service) createTable(ctx context.Context, call *wire.Call) ([]byte, err
 	if err := s.memory.Full(); err != nil {
 		return nil, err
 	}
-	t, err := s.items.CreateTable(ctx, meta)
+	_, err = s.items.CreateTable(ctx, meta)
 	switch {
 	case errors.Is(err, itemstore.ErrTableExists):
 		return nil, fault("ResourceInUseException", "Table already exists: %s", meta.Name)
@@ -34,7 +34,6 @@ func (s *Service) createTable(ctx context.Context, call *wire.Call) ([]byte, err
 	case err != nil:
 		return nil, err
 	}
-	s.memory.Keep(t.Held().Add(tableMemory))
 	s.logger.InfoContext(ctx, "table created", "table", meta.Name,
 		"account", meta.World.Account, "region", meta.World.Region)
 	d := describe(itemstore.Stats{

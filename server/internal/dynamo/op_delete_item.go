@@ -35,7 +35,6 @@ func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, erro
 		return nil, err
 	}
 	written, err := s.items.Delete(ctx, t, key, w.allow)
-	s.keep(t, written, err)
 	written, err = w.count(t, written, err)
 	if err != nil {
 		return nil, itemFault(err, "")

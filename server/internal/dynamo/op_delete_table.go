@@ -32,7 +32,6 @@ func (s *Service) deleteTable(ctx context.Context, call *wire.Call) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	s.memory.Keep(-t.Held().End())
 	s.logger.InfoContext(ctx, "table deleted", "table", stats.Meta.Name,
 		"account", call.World.Account, "region", call.World.Region, "items", stats.Items)
 	return described("TableDescription", describe(stats, "DELETING"))

@@ -39,11 +39,6 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	if full := fullIn(outcome.Errs); full != nil {
 		return nil, full
 	}
-	if err == nil && !outcome.Repeated {
-		for i, written := range outcome.Written {
-			s.keep(steps[i].Table, written, nil)
-		}
-	}
 	switch {
 	case errors.Is(err, itemstore.ErrCancelled):
 		for i, w := range outcome.Written {

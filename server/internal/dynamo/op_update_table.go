@@ -44,7 +44,6 @@ func (s *Service) updateTable(ctx context.Context, call *wire.Call) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
-	s.memory.Keep(t.Held().Add(memoryOfIndexes(stats) - memoryOfIndexes(before)))
 	return described("TableDescription", u.describe(before, stats))
 }
 

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -76,6 +77,19 @@ var operations = map[string]operation{
 	"UpdateContinuousBackups":   (*Service).updateContinuousBackups,
 }
 
+// Serves reports whether the subset has an operation.
+func Serves(operation string) bool {
+	_, ok := operations[operation]
+	return ok
+}
+
+// tableNamed returns the TableName of a request, for the log; "" if there is none.
+func tableNamed(body []byte) string {
+	var named struct{ TableName string }
+	_ = json.Unmarshal(body, &named) // the operation reports the faults
+	return named.TableName
+}
+
 // Serve implements wire.Service. An error is an *wire.Error, or comes from the log or the
 // context; in the latter case the outcome of a write is unknown.
 func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, error) {
@@ -85,6 +99,9 @@ func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, erro
 			Code:    coralService + "UnknownOperationException",
 			Message: "runnel's DynamoDB subset has no operation " + call.Operation,
 		}
+	}
+	if call.Facts != nil {
+		call.Facts.Table = tableNamed(call.Body)
 	}
 	body, err := answer(s, ctx, call)
 	return wire.Answer{Body: body}, err

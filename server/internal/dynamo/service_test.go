@@ -106,7 +106,7 @@ func TestFailedDiskIsNoAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := New(Config{Items: itemstore.New(log), Now: time.Now, Logger: quiet})
+	s := New(Config{Items: itemstore.New(itemstore.Config{Log: log}), Now: time.Now, Logger: quiet})
 	if err := log.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

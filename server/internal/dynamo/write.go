@@ -83,7 +83,6 @@ func (s *Service) commit(
 			}
 			return s.roomFor(old, change)
 		})
-	s.keep(t, written, err)
 	return w.count(t, written, err)
 }
 

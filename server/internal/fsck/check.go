@@ -18,7 +18,8 @@ import (
 const (
 	lostStart = "a server does not start with it: restore the directory from a copy, or try " +
 		"runnel fsck --repair, and look for a failing disk"
-	lostNothing   = "nothing: a start uses the other snapshot and the log; look for a failing disk"
+	lostNothing = "nothing: a start does without it, or with the snapshot before; look for a " +
+		"failing disk"
 	lostCatalogue = "a server would not know of them: restore the directory from a copy"
 )
 
@@ -50,7 +51,7 @@ type checker struct {
 func (c *checker) damage(d Damage) { c.report.Damage = append(c.report.Damage, d) }
 
 func (c *checker) check(ctx context.Context) error {
-	items := itemstore.New(c.log)
+	items := itemstore.New(itemstore.Config{Log: c.log})
 	c.records = shardlog.NewInspector(c.log, c.fs, c.report.Dir)
 	streams := catalogue.New(c.records.Store())
 	c.log.Register(wal.KindCatalogue, streams)
@@ -69,10 +70,17 @@ func (c *checker) check(ctx context.Context) error {
 			Items: t.Items, Bytes: t.Bytes,
 		})
 	}
+	files, err := items.Files()
+	if err != nil {
+		return err
+	}
+	c.report.Items = Items{Files: files.Count, Bytes: files.Bytes}
+	c.report.Leftover = append(c.report.Leftover, files.Leftover...)
 	if err := c.others(); err != nil {
 		return err
 	}
-	c.report.Bytes = c.report.Snapshot.Bytes + c.report.Log.Bytes + c.report.Records.Bytes
+	c.report.Bytes = c.report.Snapshot.Bytes + c.report.Log.Bytes + c.report.Records.Bytes +
+		c.report.Items.Bytes
 	c.report.OK = len(c.report.Damage) == 0
 	return nil
 }
@@ -156,7 +164,7 @@ func (c *checker) others() error {
 	}
 	known := map[string]bool{
 		"FORMAT": true, "LOCK": true, "wal": true, "shards": true, "tls": true,
-		wal.HoldFolder:       true,
+		wal.HoldFolder: true, itemstore.FolderName: true,
 		serverclock.FileName: true,
 	}
 	if _, c.report.Clock, err = serverclock.Inspect(c.fs, c.report.Dir); err != nil {

@@ -61,6 +61,7 @@ func filled(t testing.TB) []*original {
 	item := func(c client, key string) {
 		must(c.dynamo("PutItem", object{"TableName": "leases", "Item": object{
 			"leaseKey": object{"S": key}, "leaseCounter": object{"N": strconv.Itoa(number)},
+			"pad": object{"S": strings.Repeat("p", 40)},
 		}}))
 	}
 	s, err := open(t, disk, config("data"))
@@ -73,6 +74,9 @@ func filled(t testing.TB) []*original {
 		"AttributeDefinitions": []any{object{"AttributeName": "leaseKey", "AttributeType": "S"}},
 	}))
 	put(c, "orders", 60)
+	for i := range 20 { // they make a data file
+		item(c, fmt.Sprint("first-", i))
+	}
 	item(c, "one")
 	must(nil, s.Close(t.Context()))
 	s, err = open(t, disk, config("data"))
@@ -80,9 +84,13 @@ func filled(t testing.TB) []*original {
 	c = client{s}
 	must(c.kinesis("CreateStream", object{"StreamName": "returns", "ShardCount": 1}))
 	put(c, "orders", 30)
-	put(c, "returns", 20)
 	item(c, "one")
 	item(c, "two")
+	for i := range 10 { // and they another one
+		item(c, fmt.Sprint("first-", 2*i))
+	}
+	// Records are last: if their frames are lost together with the mark, the segments show it.
+	put(c, "returns", 20)
 	killed := &original{name: "killed"}
 	for { // until it is idle: its last frames are marked then
 		time.Sleep(20 * time.Millisecond)

@@ -53,7 +53,8 @@ type Loss struct {
 	Table string `json:"table,omitempty"`
 	Key   string `json:"key,omitempty"`
 
-	// File, Offset and Position give the place of a lost frame in the log.
+	// File, Offset and Position give the place of a lost frame in the log, or without Position a
+	// lost part of a file of items.
 	File     string `json:"file,omitempty"`
 	Offset   int64  `json:"offset,omitempty"`
 	Position uint64 `json:"position,omitempty"`
@@ -91,6 +92,8 @@ func (l Loss) String() string {
 			plural(int(l.To-l.From), "record", "records"), where, l.From, l.To-1, when, l.What)
 	case l.Table != "":
 		return fmt.Sprintf("table %s, item %s: %s", l.Table, l.Key, l.What)
+	case l.Kind == LossItems && l.File != "" && l.Position == 0:
+		return fmt.Sprintf("%s, byte %d: %s", l.File, l.Offset, l.What)
 	case l.Position > 0:
 		return fmt.Sprintf("at log position %d: %s", l.Position, l.What)
 	}

@@ -75,7 +75,7 @@ type Numbers func(sh *catalogue.Shard, n shardlog.Number) string
 
 // plan reads the directory and lists the losses.
 func (r *repairer) plan(ctx context.Context) (err error) {
-	items := itemstore.New(r.log)
+	items := itemstore.New(itemstore.Config{Log: r.log, Salvage: true})
 	r.records = shardlog.NewRepairer(r.log, r.fs, r.report.Dir)
 	streams := catalogue.New(r.records)
 	r.log.Register(wal.KindItems, tolerantItems{items, r})
@@ -95,6 +95,13 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 	}
 	for _, lost := range r.found.Lost {
 		r.lose(lossOf(lost))
+	}
+	for _, lost := range items.Lost() {
+		r.lose(Loss{
+			Kind: LossItems, File: lost.File, Offset: lost.Offset,
+			What: fmt.Sprintf("%s of the tables: items whose newest value was there are missing, "+
+				"or have an older one", size(lost.Bytes)),
+		})
 	}
 	streams.Read(func() {
 		for st := range streams.All() {

@@ -332,9 +332,14 @@ func TestRepairSurvivesCrashes(t *testing.T) {
 func TestRepairListsItems(t *testing.T) {
 	o := filled(t)[0]
 	disk := o.clone(t)
-	newest := "data/wal/000000000005.wal"
+	newest, at := "", 0
+	for name, content := range tree(t, disk, "data/wal") {
+		// The key is in the last change of items.
+		if found := strings.LastIndex(content, "two"); found >= 0 && name > newest {
+			newest, at = name, found
+		}
+	}
 	content := read(t, disk, newest)
-	at := strings.LastIndex(string(content), "two") // the key in the last change of items
 	content[at] ^= 1
 	write(t, disk, newest, content)
 	report := o.mend(t, disk, "an item")

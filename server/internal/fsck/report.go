@@ -10,6 +10,7 @@ type Report struct {
 	Snapshot Snapshot `json:"snapshot"`
 	Log      Log      `json:"log"`
 	Records  Records  `json:"records"`
+	Items    Items    `json:"items"`
 	// Clock says whether the clock's file can be read. An unreadable one is no damage: the next
 	// start takes the time of the newest record.
 	Clock   bool     `json:"clock"`
@@ -60,6 +61,12 @@ type Records struct {
 	Count    uint64 `json:"count"`          // visible ones
 	InLog    int    `json:"inLog"`          // of them: the next start moves these into segments
 	Lost     uint64 `json:"lost,omitempty"` // besides: those that an earlier repair found lost
+}
+
+// Items holds the data files of the tables. Items of small tables are in the snapshot instead.
+type Items struct {
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Stream is a stream of the catalogue.

@@ -86,6 +86,9 @@ func (r *Report) writeFiles(say func(format string, args ...any)) {
 		say("  %d of them are known from the log alone, and the next start writes them to segments",
 			r.Records.InLog)
 	}
+	if r.Items.Files > 0 {
+		say("items: in %s, %s", plural(r.Items.Files, "file", "files"), size(r.Items.Bytes))
+	}
 }
 
 func (r *Report) writeClock(say func(format string, args ...any)) {

@@ -103,9 +103,10 @@ func appendBytes(dst []byte, text string) []byte {
 }
 
 // decoder decodes the output of the append functions. After a fault every read returns zero, and
-// err holds the first fault.
+// err holds the first fault. Decoded strings are parts of the text: they cost no memory of their
+// own, and keep the whole text in memory. Clone what outlives it.
 type decoder struct {
-	rest []byte
+	rest string
 	err  error
 }
 
@@ -113,7 +114,7 @@ func (d *decoder) fail(what string) {
 	if d.err == nil {
 		d.err = fmt.Errorf("%w: %s", ErrCorrupt, what)
 	}
-	d.rest = nil
+	d.rest = ""
 }
 
 func (d *decoder) byte() byte {
@@ -127,13 +128,20 @@ func (d *decoder) byte() byte {
 }
 
 func (d *decoder) uvarint() uint64 {
-	value, n := binary.Uvarint(d.rest)
-	if n <= 0 || (n > 1 && d.rest[n-1] == 0) {
-		d.fail("bad varint")
-		return 0
+	value := uint64(0)
+	for i := range min(len(d.rest), binary.MaxVarintLen64) {
+		digit := d.rest[i]
+		if i == binary.MaxVarintLen64-1 && digit > 1 || i > 0 && digit == 0 {
+			break // it overflows, or is not minimal
+		}
+		value |= uint64(digit&0x7f) << (7 * i)
+		if digit < 0x80 {
+			d.rest = d.rest[i+1:]
+			return value
+		}
 	}
-	d.rest = d.rest[n:]
-	return value
+	d.fail("bad varint")
+	return 0
 }
 
 // count reads the number of the following items, each of at least one byte. It refuses a number
@@ -149,7 +157,7 @@ func (d *decoder) count() int {
 
 func (d *decoder) text() string {
 	n := d.count()
-	text := string(d.rest[:n])
+	text := d.rest[:n]
 	d.rest = d.rest[n:]
 	return text
 }

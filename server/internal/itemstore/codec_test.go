@@ -3,9 +3,13 @@ package itemstore
 import (
 	"bytes"
 	"errors"
+	"hash/crc32"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // values draws values of all kinds, nested up to depth levels.
@@ -45,7 +49,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		value := values(3).Draw(t, "value")
 		encoded := appendValue(nil, value)
-		d := &decoder{rest: encoded}
+		d := &decoder{rest: string(encoded)}
 		decoded := d.value(0)
 		if d.err != nil || len(d.rest) > 0 {
 			t.Fatalf("%#v: %v, %d bytes left", value, d.err, len(d.rest))
@@ -61,6 +65,9 @@ func TestCodecRoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// encoded returns an item's encoding.
+func encoded(item Item) string { return string(appendItem(nil, item)) }
 
 func TestEqualAgreesWithTheEncoding(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +118,8 @@ func TestSize(t *testing.T) {
 
 func FuzzDecodeFrame(f *testing.F) {
 	frame := newFrame(nil)
-	frame = appendPut(frame, 1, Item{"id": String("a"), "l": List{NumberOf(-12), Null{}}})
+	item := Item{"id": String("a"), "l": List{NumberOf(-12), Null{}}}
+	frame = appendPut(frame, 1, encoded(item))
 	frame = appendDelete(frame, 1, Key{Hash: String("a"), Range: NumberOf(3)})
 	frame, err := appendMeta(frame, changeCreate, 2, &Meta{Name: "t"})
 	if err != nil {
@@ -124,7 +132,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		err := decodeFrame(payload, func(c change) error {
 			switch c.op {
 			case changePut:
-				again = appendPut(again, c.table, c.item)
+				again = appendPut(again, c.table, c.body)
 			case changeDelete:
 				again = appendDelete(again, c.table, c.key)
 			case changeDrop:
@@ -157,13 +165,13 @@ var errDone = errors.New("done")
 
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte{snapshotVersion, 1, 0})
-	s := newStore(nil)
+	s := newStore(Config{})
 	meta := &Meta{Name: "t", Schema: Schema{Hash: KeyAttribute{"id", KindString}}}
 	if err := s.apply(change{op: changeCreate, table: 1, meta: meta}); err != nil {
 		f.Fatal(err)
 	}
 	item := Item{"id": String("a"), "v": Bool(true)}
-	if err := s.apply(change{op: changePut, table: 1, item: item}); err != nil {
+	if err := s.apply(change{op: changePut, table: 1, item: item, body: encoded(item)}); err != nil {
 		f.Fatal(err)
 	}
 	snapshot, err := s.Freeze()(f.Context())
@@ -182,8 +190,13 @@ func FuzzRestore(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(snapshot)
+	s.chain.next, s.chain.left = 7, []spot{{1, "place"}}
+	if snapshot, err = s.Freeze()(f.Context()); err != nil || snapshot[0] != snapshotFiles {
+		f.Fatal(snapshot, err)
+	}
+	f.Add(snapshot)
 	f.Fuzz(func(t *testing.T, snapshot []byte) {
-		s := newStore(nil)
+		s := newStore(Config{})
 		if err := s.Restore(snapshot); err != nil {
 			if !errors.Is(err, ErrCorrupt) {
 				t.Fatal(err)
@@ -194,8 +207,50 @@ func FuzzRestore(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := newStore(nil).Restore(again); err != nil {
+		if err := newStore(Config{}).Restore(again); err != nil {
 			t.Fatalf("written by itself: %v", err)
+		}
+	})
+}
+
+func FuzzDataFile(f *testing.F) {
+	disk := vfs.NewMem()
+	folder := files{disk, "items"}
+	table := newStore(Config{})
+	err := table.apply(change{op: changeCreate, table: 1, meta: &Meta{Name: "t", Schema: byID}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	key := id("a")
+	item := Item{"id": key.Hash, "v": NumberOf(1)}
+	records := []record{
+		{1, newEntry(key.place(), encoded(item), Size(item), 0)},
+		{1, newEntry(id("b").place(), "", 0, 0)},
+	}
+	of, err := folder.write(f.Context(), 1, records, 10)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(content(f, disk, folder.name(1)), uint16(of.index))
+	f.Fuzz(func(t *testing.T, text []byte, index uint16) {
+		size, length := int64(len(text)), int64(index)
+		if 2*length > size {
+			return
+		}
+		disk := vfs.NewMem()
+		if err := disk.MkdirAll("items"); err != nil {
+			t.Fatal(err)
+		}
+		s := newStore(Config{})
+		s.mu.byID, s.chain.files = table.mu.byID, files{disk, "items"}
+		store(t, disk, s.chain.files.name(1), text)
+		of := dataFile{
+			1, size, length, crc32.Checksum(text[size-length:], castagnoli),
+		}
+		_, err := s.verify(of)
+		var corrupt *wal.CorruptError
+		if err != nil && !errors.As(err, &corrupt) {
+			t.Fatal(err)
 		}
 	})
 }

@@ -9,6 +9,9 @@ type decision struct {
 	entry *entry // the search key for the present entry; then the entry to write
 
 	Written
+	old   *entry  // the present one; nil: none
+	body  string  // the encoding of New
+	grown int64   // reserved of the items' memory
 	fixed bool    // the item must not change
 	err   error   // of the decision: the item does not change
 	seen  wal.LSN // of the frame that made the item that fn saw
@@ -23,7 +26,8 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 	}
 	d.seen = t.mu.removed
 	if old := t.find(d.entry); old != nil {
-		d.Old, d.OldSize, d.seen = old.item, old.size, old.lsn
+		d.Old, d.OldSize, d.seen = old.item(), old.size, old.lsn
+		d.old = old
 	}
 	next, err := fn(d.Old)
 	if d.fixed {
@@ -32,7 +36,46 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 	if err == nil && next != nil {
 		err = d.accept(next)
 	}
+	if err == nil && next != nil {
+		err = d.reserve()
+	}
 	d.err = err
+}
+
+// smallGrowth is the growth of an item, in bytes, that may use the last part of the memory.
+const smallGrowth = 256
+
+// reserve reserves the memory by which the write grows the table. A write that grows nothing
+// needs none, and so goes on however much is in use. The renewal of a lease must go on, too, and
+// grows its item when the counter gets a digit or the checkpoint becomes a number. So an item that
+// is there may grow a little in a sixteenth beyond the bound.
+func (d *decision) reserve() error {
+	memory := d.table.memory
+	if memory.most == 0 {
+		return nil
+	}
+	grown := weight(len(d.entry.place), len(d.body)) - d.old.weight()
+	for _, x := range d.table.mu.indexes {
+		grown += x.growth(d.entry.place, d.Old, d.New)
+	}
+	if grown <= 0 {
+		return nil
+	}
+	most := memory.most
+	if d.old != nil && grown <= smallGrowth {
+		most = memory.small()
+	}
+	if !memory.reserve(grown, most) {
+		return ErrItemsMemory
+	}
+	d.grown = grown
+	return nil
+}
+
+// release ends the reservation: the change was made, and counts itself, or it is not made.
+func (d *decision) release() {
+	d.table.memory.release(d.grown)
+	d.grown = 0
 }
 
 // accept checks that the store can hold the item under its key.
@@ -56,7 +99,7 @@ func (d *decision) accept(next Item) error {
 			return err
 		}
 	}
-	d.New, d.NewSize = next, size
+	d.New, d.NewSize, d.body = next, size, string(appendItem(nil, next))
 	return nil
 }
 
@@ -70,7 +113,7 @@ func (d *decision) append(frame []byte) []byte {
 	if d.New == nil {
 		return appendDelete(frame, d.table.id, d.key)
 	}
-	return appendPut(frame, d.table.id, d.New)
+	return appendPut(frame, d.table.id, d.body)
 }
 
 // apply makes the change, whose frame ends at lsn.
@@ -79,6 +122,5 @@ func (d *decision) apply(lsn wal.LSN) {
 		d.Indexes = d.table.remove(d.entry, lsn)
 		return
 	}
-	d.entry.item, d.entry.size, d.entry.lsn = d.New, d.NewSize, lsn
-	d.Indexes = d.table.put(d.entry)
+	d.Indexes = d.table.put(newEntry(d.entry.place, d.body, d.NewSize, lsn))
 }

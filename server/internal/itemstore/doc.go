@@ -11,5 +11,16 @@
 // client's token for repeating the request. Indexes are not stored: the store builds them from
 // the items when it opens, and updates them on every write under the table's lock.
 //
-// All items are in memory. A snapshot reads copy-on-write trees and does not stop writers.
+// # Memory
+//
+// All items are in memory, each as its encoding and decoded for each use: see entry.
+// Config.MaxMemory bounds them. A decision that would grow them further is refused before it is
+// logged, as a false condition is, so a replay needs no bound.
+//
+// # Snapshots
+//
+// A snapshot has the items that changed since the one before, and the names of data files with the
+// others: see chain. Freeze takes the changes as a whole, and stops no writer for longer.
+// A data file can lose one part in seventeen of each block and is read all the same: see
+// datafile.go. A start reads the files on all processors: see load.go.
 package itemstore

@@ -50,8 +50,9 @@ func appendToken(dst []byte, token Token) []byte {
 	return appendTokenBody(appendChange(dst, changeToken, 0), token)
 }
 
-func appendPut(dst []byte, table uint64, item Item) []byte {
-	return appendItem(appendChange(dst, changePut, table), item)
+// appendPut appends the put of an item by its encoding.
+func appendPut(dst []byte, table uint64, body string) []byte {
+	return append(appendChange(dst, changePut, table), body...)
 }
 
 func appendDelete(dst []byte, table uint64, key Key) []byte {
@@ -66,15 +67,16 @@ func appendDelete(dst []byte, table uint64, key Key) []byte {
 type change struct {
 	op    byte
 	table uint64
-	meta  *Meta // create, alter
-	item  Item  // put
-	key   Key   // delete
-	token Token // token
+	meta  *Meta  // create, alter
+	item  Item   // put
+	body  string // put: the item's encoding
+	key   Key    // delete
+	token Token  // token
 }
 
 // decodeFrame calls apply for each change, in order, until one fails.
 func decodeFrame(payload []byte, apply func(change) error) error {
-	d := &decoder{rest: payload}
+	d := &decoder{rest: string(payload)}
 	version := d.byte()
 	if d.err == nil && (version < frameVersion || version > frameNewest) {
 		return fmt.Errorf("%w: frame of version %d, this program knows %d",
@@ -99,7 +101,7 @@ func (d *decoder) change() change {
 		c.meta = d.meta()
 	case changeDrop:
 	case changePut:
-		c.item = d.item(0)
+		c.item, c.body = d.encoded()
 	case changeDelete:
 		c.key.Hash = d.value(0)
 		switch d.byte() {
@@ -115,6 +117,13 @@ func (d *decoder) change() change {
 		d.fail("unknown change")
 	}
 	return c
+}
+
+// encoded returns an item, and its encoding.
+func (d *decoder) encoded() (Item, string) {
+	text := d.rest
+	item := d.item(0)
+	return item, text[:len(text)-len(d.rest)]
 }
 
 func (d *decoder) meta() *Meta {

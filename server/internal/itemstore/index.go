@@ -62,17 +62,30 @@ func (e *IndexKeyError) Error() string {
 // Its table's lock guards it.
 type secondary struct {
 	Index
-	table Schema
-	tree  *btree.BTreeG[*indexEntry]
-	bytes int64
+	table  Schema
+	memory *memory
+	tree   *btree.BTreeG[*indexEntry]
+	bytes  int64
+	held   int64 // the memory of the entries
 }
 
 // indexEntry is a projected item. Entries are ordered by index key, then by primary key, since
 // several items may have one index key. They are replaced, never changed.
+//
+// One string holds place, of and body. None of them is a part of the item's own entry, which may
+// be replaced while the index stays as it is, and would be kept in memory by its parts.
 type indexEntry struct {
 	place, of string
-	item      Item
+	body      string // the projected item's encoding
 	size      int
+}
+
+// weight returns the memory that the entry takes.
+func (e *indexEntry) weight() int64 {
+	if e == nil {
+		return 0
+	}
+	return weight(len(e.place)+len(e.of), len(e.body))
 }
 
 func beforeInIndex(a, b *indexEntry) bool {
@@ -82,9 +95,10 @@ func beforeInIndex(a, b *indexEntry) bool {
 	return a.of < b.of
 }
 
-func newSecondary(table Schema, index Index) *secondary {
+func newSecondary(t *Table, index Index) *secondary {
 	return &secondary{
-		Index: index, table: table, tree: btree.NewG(treeDegree, beforeInIndex),
+		Index: index, table: t.schema, memory: t.memory,
+		tree: btree.NewG(treeDegree, beforeInIndex),
 	}
 }
 
@@ -172,21 +186,51 @@ func (x *secondary) replace(of string, old, next Item) (IndexChange, bool) {
 	if !wasIn && !isIn || wasIn && isIn && x.sameShown(old, next) {
 		return IndexChange{}, false
 	}
+	grown := int64(0)
 	change := IndexChange{Index: x.Name, Moved: wasIn && isIn && !x.sameKey(old, next)}
 	if wasIn {
 		gone, found := x.tree.Delete(&indexEntry{place: oldKey.place(), of: of})
 		if found {
 			change.OldSize = gone.size
+			grown -= gone.weight()
 		}
 	}
 	if isIn {
-		e := &indexEntry{place: newKey.place(), of: of, item: x.project(next)}
-		e.size = Size(e.item)
+		e := x.entry(newKey, of, next)
 		x.tree.ReplaceOrInsert(e)
+		grown += e.weight()
 		change.NewSize = e.size
 	}
 	x.bytes += int64(change.NewSize - change.OldSize)
+	x.held += grown
+	x.memory.add(grown)
 	return change, true
+}
+
+// entry returns the item's entry in the index, under the index key.
+func (x *secondary) entry(key Key, of string, item Item) *indexEntry {
+	shown := x.project(item)
+	place := key.place()
+	text := append(make([]byte, 0, len(place)+len(of)+Size(shown)), place...)
+	text = append(text, of...)
+	whole := string(appendItem(text, shown))
+	at, end := len(place), len(place)+len(of)
+	return &indexEntry{
+		place: whole[:at], of: whole[at:end], body: whole[end:], size: Size(shown),
+	}
+}
+
+// growth returns the memory by which replace would grow the index.
+func (x *secondary) growth(of string, old, next Item) int64 {
+	grown := int64(0)
+	if key, wasIn := x.key(old); wasIn {
+		present, _ := x.tree.Get(&indexEntry{place: key.place(), of: of})
+		grown -= present.weight()
+	}
+	if key, isIn := x.key(next); isIn {
+		grown += x.entry(key, of, next).weight()
+	}
+	return grown
 }
 
 // reindex brings the table's indexes in line with its description: it keeps existing ones and
@@ -204,11 +248,16 @@ func (t *Table) reindex() {
 			indexes[i].Index = index
 			continue
 		}
-		indexes[i] = newSecondary(t.schema, index)
+		indexes[i] = newSecondary(t, index)
 		t.mu.items.Ascend(func(e *entry) bool {
-			indexes[i].replace(e.place, nil, e.item)
+			indexes[i].replace(e.place, nil, e.item())
 			return true
 		})
+	}
+	for _, x := range t.mu.indexes {
+		if !slices.Contains(indexes, x) {
+			t.memory.add(-x.held)
+		}
 	}
 	t.mu.indexes = indexes
 }

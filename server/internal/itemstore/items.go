@@ -22,8 +22,8 @@ type Written struct {
 // room is an estimate of the bytes that fn may add to the item. Update returns once the new state
 // is durable, or, without a change, once the state that fn saw is durable. It then returns an
 // error of fn unchanged, together with Old. Other errors: ErrKey, ErrItemTooLarge,
-// ErrItemTooDeep, an *IndexKeyError, ErrTableNotFound, and the log's, after which the outcome is
-// unknown and Written is empty.
+// ErrItemTooDeep, ErrItemsMemory, an *IndexKeyError, ErrTableNotFound, and the log's, after which
+// the outcome is unknown and Written is empty.
 func (s *Store) Update(
 	ctx context.Context, t *Table, key Key, room int, fn func(old Item) (Item, error),
 ) (Written, error) {
@@ -62,6 +62,7 @@ func (s *Store) commit(
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		d.make(fn)
+		defer d.release()
 		if !d.writes() {
 			return d.seen, nil
 		}
@@ -105,7 +106,7 @@ func (t *Table) get(at *entry) (Item, wal.LSN, error) {
 		return nil, t.mu.changed, ErrTableNotFound
 	}
 	if e := t.find(at); e != nil {
-		return e.item, e.lsn, nil
+		return e.item(), e.lsn, nil
 	}
 	return nil, t.mu.removed, nil
 }

@@ -2,145 +2,171 @@ package itemstore
 
 import (
 	"context"
-	"encoding/binary"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
-
-	"github.com/google/btree"
 
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// A snapshot is a version byte, the next table's number, and the tables in the order of their
-// numbers. Each table is its number, its description (JSON, after its length), its number of
-// items, and the items in the order of their places. Numbers and lengths are varints. Version 2
-// appends the number of tokens and the tokens; it is written if a table has indexes or recovery,
-// or there are tokens.
-const (
-	snapshotVersion byte = 1
-	snapshotNewest  byte = 2
-)
-
 var _ wal.Machine = (*Store)(nil)
 
-// frozenTable is a table's state at one instant.
-type frozenTable struct {
-	id    uint64
-	meta  *Meta
-	items *btree.BTreeG[*entry]
-}
-
-// Freeze implements wal.Machine. It copies no item: the trees are copied on write from then on.
+// Freeze implements wal.Machine. It copies no item, and takes the changes of each table as a whole.
 func (s *Store) Freeze() func(ctx context.Context) ([]byte, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	nextID := s.mu.nextID
-	tables := make([]frozenTable, 0, len(s.mu.byID))
-	for _, id := range slices.Sorted(maps.Keys(s.mu.byID)) {
-		tables = append(tables, s.mu.byID[id].freeze())
-	}
-	tokens := s.tokens.list()
-	return func(ctx context.Context) ([]byte, error) {
-		dst, err := encodeSnapshot(ctx, nextID, tables)
-		if err != nil {
-			return nil, err
-		}
-		young := func(t frozenTable) bool { return t.meta.young() }
-		if len(tokens) == 0 && !slices.ContainsFunc(tables, young) {
-			return dst, nil
-		}
-		dst[0] = snapshotNewest
-		dst = binary.AppendUvarint(dst, uint64(len(tokens)))
-		for _, token := range tokens {
-			dst = appendTokenBody(dst, token)
-		}
-		return dst, nil
-	}
+	f := s.freeze()
+	return func(ctx context.Context) ([]byte, error) { return s.chain.snapshot(ctx, f) }
 }
 
-func (t *Table) freeze() frozenTable {
-	t.mu.Lock() // Clone changes the tree too
-	defer t.mu.Unlock()
-	return frozenTable{t.id, t.mu.meta, t.mu.items.Clone()}
-}
-
-func encodeSnapshot(ctx context.Context, nextID uint64, tables []frozenTable) ([]byte, error) {
-	dst := binary.AppendUvarint([]byte{snapshotVersion}, nextID)
-	dst = binary.AppendUvarint(dst, uint64(len(tables)))
-	for _, t := range tables {
-		meta, err := json.Marshal(t.meta)
-		if err != nil {
-			return nil, fmt.Errorf("encode table %s: %w", t.meta.Name, err)
-		}
-		dst = appendBytes(binary.AppendUvarint(dst, t.id), string(meta))
-		dst = binary.AppendUvarint(dst, uint64(t.items.Len()))
-		t.items.Ascend(func(e *entry) bool {
-			dst = appendItem(dst, e.item)
-			err = ctx.Err()
-			return err == nil
-		})
-		if err != nil {
-			return nil, fmt.Errorf("encode table %s: %w", t.meta.Name, err)
-		}
-	}
-	return dst, nil
-}
-
-// Restore implements wal.Machine.
+// Restore implements wal.Machine, as a wal.FileKeeper.
 func (s *Store) Restore(snapshot []byte) error {
-	d := &decoder{rest: snapshot}
-	version := d.byte()
-	if d.err == nil && (version < snapshotVersion || version > snapshotNewest) {
-		return fmt.Errorf("%w: snapshot of version %d, this program knows %d",
-			ErrCorrupt, version, snapshotNewest)
+	restored := newStore(s.cfg)
+	if err := restored.restore(snapshot); err != nil {
+		var corrupt *wal.CorruptError
+		if errors.As(err, &corrupt) {
+			return corrupt
+		}
+		return fmt.Errorf("restore tables: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mu.byName, s.mu.byID, s.mu.nextID = restored.mu.byName, restored.mu.byID,
+		restored.mu.nextID
+	restored.memory.found = restored.memory.used.Load()
+	s.memory, s.chain, s.lost = restored.memory, restored.chain, restored.lost
+	s.tokens.restore(&restored.tokens)
+	return nil
+}
+
+// restore reads a snapshot into an empty store.
+func (s *Store) restore(snapshot []byte) error {
+	d, version, err := openSnapshot(snapshot)
+	if err != nil {
+		return err
 	}
 	nextID := d.uvarint()
-	restored := newStore(s.log)
 	for range d.count() {
-		if err := restored.restoreTable(d); err != nil {
+		if err := s.restoreTable(d, version); err != nil {
 			return err
 		}
 	}
 	if version > snapshotVersion {
 		for range d.count() {
-			restored.tokens.add(d.token(), 0)
+			s.tokens.add(d.token(), 0)
+		}
+	}
+	if version == snapshotFiles {
+		if err := s.restoreFiles(d); err != nil {
+			return err
 		}
 	}
 	if d.err == nil && len(d.rest) > 0 {
 		d.fail("bytes after the snapshot")
 	}
-	if d.err == nil && nextID < restored.mu.nextID {
+	if d.err == nil && nextID < s.mu.nextID {
 		d.fail("a table's number is still to come")
 	}
-	if d.err != nil {
-		return fmt.Errorf("restore tables: %w", d.err)
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.mu.byName, s.mu.byID, s.mu.nextID = restored.mu.byName, restored.mu.byID, nextID
-	s.tokens.restore(&restored.tokens)
-	return nil
+	s.mu.nextID = nextID
+	return d.err
 }
 
-func (s *Store) restoreTable(d *decoder) error {
+func openSnapshot(snapshot []byte) (*decoder, byte, error) {
+	d := &decoder{rest: string(snapshot)}
+	version := d.byte()
+	if d.err == nil && (version < snapshotVersion || version > snapshotNewest) {
+		return nil, 0, fmt.Errorf("%w: snapshot of version %d, this program knows %d",
+			ErrCorrupt, version, snapshotNewest)
+	}
+	return d, version, nil
+}
+
+func (s *Store) restoreTable(d *decoder, version byte) error {
 	id, meta := d.uvarint(), d.meta()
-	items := d.count()
+	items := 0
+	if version != snapshotFiles {
+		items = d.count()
+	}
 	if d.err != nil {
-		return fmt.Errorf("restore tables: %w", d.err)
+		return d.err
 	}
 	if err := s.apply(change{op: changeCreate, table: id, meta: meta}); err != nil {
 		return err
 	}
 	for range items {
-		item := d.item(0)
+		item, body := d.encoded()
 		if d.err != nil {
-			return fmt.Errorf("restore table %s: %w", meta.Name, d.err)
+			return fmt.Errorf("table %s: %w", meta.Name, d.err)
 		}
-		if err := s.apply(change{op: changePut, table: id, item: item}); err != nil {
+		c := change{op: changePut, table: id, item: item, body: body}
+		if err := s.apply(c); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// restoreFiles reads the files that the snapshot names, and then its tail.
+func (s *Store) restoreFiles(d *decoder) error {
+	m := d.manifest()
+	if d.err != nil {
+		return d.err
+	}
+	s.chain.next, s.chain.list, s.chain.sweep = m.next, m.list, m.sweep
+	s.chain.named = map[uint64]bool{}
+	for _, file := range m.list {
+		s.chain.named[file.id] = true
+	}
+	s.chain.before = s.chain.named
+	if err := s.load(m.list); err != nil {
+		return err
+	}
+	for range d.count() {
+		if t := s.mu.byID[d.uvarint()]; t != nil {
+			if e := t.find(&entry{place: d.text()}); e != nil {
+				t.mark(e)
+			}
+		}
+	}
+	for range d.count() {
+		if err := s.restoreRecord(d.record()); err != nil {
+			return err
+		}
+	}
+	return d.err
+}
+
+// restoreRecord applies a record of the tail. It stays in the tail.
+func (s *Store) restoreRecord(r record) error {
+	t := s.mu.byID[r.table]
+	if t == nil {
+		return fmt.Errorf("%w: there is no table %d", ErrCorrupt, r.table)
+	}
+	if r.body == "" {
+		t.remove(r.entry, 0)
+		t.mark(newEntry(r.place, "", 0, 0)) // also if a file's record would come back only later
+		return nil
+	}
+	if err := t.check(r); err != nil {
+		return err
+	}
+	t.put(newEntry(r.place, r.body, r.size, 0))
+	return nil
+}
+
+// check decodes a record, and compares its place and size.
+func (t *Table) check(r record) error {
+	d := &decoder{rest: r.body}
+	item := d.item(0)
+	if d.err == nil && len(d.rest) > 0 {
+		d.fail("bytes after an item")
+	}
+	if d.err != nil {
+		return d.err
+	}
+	key, err := t.schema.Key(item)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if key.place() != r.place || Size(item) != r.size {
+		return fmt.Errorf("%w: an item of another place or size", ErrCorrupt)
 	}
 	return nil
 }
@@ -170,7 +196,7 @@ func (s *Store) apply(c change) error {
 			return fmt.Errorf("%w: table %d, %s, is there already",
 				ErrCorrupt, c.table, c.meta.Name)
 		}
-		s.insert(newTable(c.table, c.meta), 0)
+		s.insert(newTable(c.table, c.meta, s.memory), 0)
 		return nil
 	}
 	t := s.mu.byID[c.table]
@@ -190,7 +216,7 @@ func (s *Store) apply(c change) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		t.put(&entry{place: key.place(), item: c.item, size: Size(c.item)})
+		t.put(newEntry(key.place(), c.body, Size(c.item), 0))
 	case changeDelete:
 		if err := t.schema.check(c.key); err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)

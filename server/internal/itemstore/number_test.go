@@ -165,7 +165,7 @@ func FuzzParseNumber(f *testing.F) {
 		if err != nil || again != number {
 			t.Fatalf("%q: %s reads as %s, %v", text, number, again, err)
 		}
-		d := &decoder{rest: appendNumber(nil, number)}
+		d := &decoder{rest: string(appendNumber(nil, number))}
 		if got := d.number(); d.err != nil || got != number || len(d.rest) != 0 {
 			t.Fatalf("%q: %s decodes as %s, %v", text, number, got, d.err)
 		}

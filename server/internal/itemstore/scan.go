@@ -75,7 +75,7 @@ func (t *Table) scan(r Range) (Page, wal.LSN, error) {
 		walk(t.mu.items, in, r.Backward,
 			func(p position) *entry { return &entry{place: p.place} },
 			func(e *entry) position { return position{place: e.place} },
-			func(e *entry) bool { return take(e.item, e.size) })
+			func(e *entry) bool { return take(e.item(), e.size) })
 		return page, t.mu.changed, nil
 	}
 	x := t.index(r.Index)
@@ -89,7 +89,7 @@ func (t *Table) scan(r Range) (Page, wal.LSN, error) {
 	walk(x.tree, in, r.Backward,
 		func(p position) *indexEntry { return &indexEntry{place: p.place, of: p.of} },
 		func(e *indexEntry) position { return position{e.place, e.of} },
-		func(e *indexEntry) bool { return take(e.item, e.size) })
+		func(e *indexEntry) bool { return take(decodeItem(e.body), e.size) })
 	return page, t.mu.changed, nil
 }
 

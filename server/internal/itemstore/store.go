@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"path"
 	"slices"
 	"sync"
 
@@ -28,7 +30,13 @@ var (
 
 // Store holds the tables of a data directory. Safe for concurrent use once the log has started.
 type Store struct {
-	log *wal.Log
+	cfg    Config
+	log    *wal.Log
+	memory *memory
+	chain  chain
+	lost   []LostBlock
+
+	verified map[dataFile]verdict // by Verify
 
 	mu struct {
 		sync.RWMutex
@@ -45,18 +53,41 @@ type tableName struct {
 	name  string
 }
 
-// New returns the store of a log that has not started yet, and registers the store with the log.
-func New(log *wal.Log) *Store {
-	s := newStore(log)
-	log.Register(wal.KindItems, s)
+// Config configures a Store. The zero value of a field means its default.
+type Config struct {
+	// Log takes the store's frames, and its folder the data files. Required. It has not started.
+	Log *wal.Log
+	// MaxMemory bounds the memory that items and their entries in indexes take, in bytes. A write
+	// that would grow beyond it gets ErrItemsMemory. Writes that grow nothing and deletions go on.
+	// An item may grow by up to 256 bytes until the memory is a sixteenth above the bound. Items
+	// that are there at the start stay. Default 0: no bound.
+	MaxMemory int64
+	// Salvage is for a repair: Restore goes on without the damaged parts of data files, see Lost,
+	// and the next snapshot replaces all files. Default false: such damage is an error.
+	Salvage bool
+}
+
+// New returns the store of a log, and registers the store with the log.
+func New(cfg Config) *Store {
+	s := newStore(cfg)
+	cfg.Log.Register(wal.KindItems, s)
 	return s
 }
 
-func newStore(log *wal.Log) *Store {
-	s := &Store{log: log}
+func newStore(cfg Config) *Store {
+	s := &Store{cfg: cfg, log: cfg.Log, memory: &memory{most: cfg.MaxMemory}}
 	s.mu.byName = map[tableName]*Table{}
 	s.mu.byID = map[uint64]*Table{}
 	s.mu.nextID = 1
+	s.chain.limits, s.chain.logger = limitsFor(64<<20), slog.Default()
+	if cfg.Log != nil {
+		of := cfg.Log.Config()
+		s.chain.files = files{of.FS, path.Join(of.Dir, FolderName)}
+		s.chain.limits, s.chain.logger = limitsFor(of.FileSize), of.Logger
+		if of.ReadOnly { // the inspection reports damage
+			s.chain.logger = slog.New(slog.DiscardHandler)
+		}
+	}
 	return s
 }
 

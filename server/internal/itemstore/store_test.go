@@ -43,7 +43,7 @@ func tryOpen(ctx context.Context, fs vfs.FS) (bench, error) {
 	if err != nil {
 		return bench{}, err
 	}
-	store := New(log)
+	store := New(Config{Log: log})
 	if err := log.Start(ctx); err != nil {
 		return bench{}, errors.Join(err, log.Close(ctx))
 	}

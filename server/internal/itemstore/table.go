@@ -1,6 +1,7 @@
 package itemstore
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/google/btree"
@@ -42,13 +43,18 @@ type Table struct {
 	id     uint64 // never used twice
 	schema Schema
 	units  Units
-	held   Held
+	memory *memory
 
 	mu struct {
 		sync.RWMutex
-		meta  *Meta // replaced, never changed
-		items *btree.BTreeG[*entry]
-		bytes int64 // sum of the items' sizes
+		meta   *Meta // replaced, never changed
+		items  *btree.BTreeG[*entry]
+		bytes  int64 // sum of the items' sizes
+		stored int64 // sum of the lengths of their places and encodings
+		weight int64 // sum of their weights
+		// dirty holds the changes since the last Freeze, by place: the newest entry, or one without
+		// an item.
+		dirty map[string]*entry
 		// In the order of the description.
 		indexes []*secondary
 		// The frames that made the state; readers wait for them.
@@ -59,13 +65,44 @@ type Table struct {
 	}
 }
 
-// entry is an item at its place. Entries in the tree are replaced, never changed, so that a copy
-// of the tree keeps its content.
+// entry is an item at its place. Entries are replaced, never changed. An item is kept as its
+// encoding and decoded for each use: a decoded one takes several times the memory, in a dozen
+// pieces that every garbage collection visits. One string holds place and body.
 type entry struct {
 	place string
-	item  Item
-	size  int
+	body  string  // the item's encoding; "": no item
+	size  int     // as Size counts
 	lsn   wal.LSN // of the frame that put it
+}
+
+func newEntry(place, body string, size int, lsn wal.LSN) *entry {
+	whole := place + body
+	return &entry{place: whole[:len(place)], body: whole[len(place):], size: size, lsn: lsn}
+}
+
+// item returns the item; nil if there is none.
+func (e *entry) item() Item {
+	if e == nil || e.body == "" {
+		return nil
+	}
+	return decodeItem(e.body)
+}
+
+// decodeItem returns the item of an encoding that was checked before.
+func decodeItem(body string) Item {
+	d := &decoder{rest: body}
+	return d.item(0)
+}
+
+// stored returns the number of the entry's bytes.
+func (e *entry) stored() int64 { return int64(len(e.place) + len(e.body)) }
+
+// weight returns the memory that the entry takes.
+func (e *entry) weight() int64 {
+	if e == nil {
+		return 0
+	}
+	return weight(len(e.place), len(e.body))
 }
 
 // entry returns an entry without an item, at the key's place.
@@ -76,8 +113,8 @@ func before(a, b *entry) bool { return a.place < b.place }
 // treeDegree gives nodes of up to 63 items: a copy-on-write then copies half a kilobyte.
 const treeDegree = 32
 
-func newTable(id uint64, meta *Meta) *Table {
-	t := &Table{id: id, schema: meta.Schema}
+func newTable(id uint64, meta *Meta, memory *memory) *Table {
+	t := &Table{id: id, schema: meta.Schema, memory: memory}
 	t.mu.meta = meta
 	t.mu.items = btree.NewG(treeDegree, before)
 	t.reindex()
@@ -89,9 +126,6 @@ func (t *Table) Schema() Schema { return t.schema }
 
 // Units returns the table's counters.
 func (t *Table) Units() *Units { return &t.units }
-
-// Held returns the table's count of its items' memory.
-func (t *Table) Held() *Held { return &t.held }
 
 // Stats describes a table at one instant.
 type Stats struct {
@@ -130,14 +164,11 @@ func (t *Table) find(at *entry) *entry {
 
 // put stores an entry at its place and returns the changed indexes. The lock is held.
 func (t *Table) put(e *entry) []IndexChange {
-	var before Item
-	if old, found := t.mu.items.ReplaceOrInsert(e); found {
-		t.mu.bytes -= int64(old.size)
-		before = old.item
-	}
-	t.mu.bytes += int64(e.size)
+	old, _ := t.mu.items.ReplaceOrInsert(e)
+	t.count(old, e)
+	t.mark(e)
 	t.mu.changed = e.lsn
-	return t.follow(e.place, before, e.item)
+	return t.follow(e.place, old, e)
 }
 
 // remove removes the present entry at the same place, if any. The lock is held.
@@ -147,15 +178,43 @@ func (t *Table) remove(at *entry, lsn wal.LSN) []IndexChange {
 	if !found {
 		return nil
 	}
-	t.mu.bytes -= int64(old.size)
-	return t.follow(at.place, old.item, nil)
+	t.count(old, nil)
+	t.mark(&entry{place: strings.Clone(at.place), lsn: lsn})
+	return t.follow(at.place, old, nil)
+}
+
+// count adds an entry to the sums, and takes away the one before it; nil: none.
+func (t *Table) count(old, next *entry) {
+	if old != nil {
+		t.mu.bytes -= int64(old.size)
+		t.mu.stored -= old.stored()
+	}
+	if next != nil {
+		t.mu.bytes += int64(next.size)
+		t.mu.stored += next.stored()
+	}
+	grown := next.weight() - old.weight()
+	t.mu.weight += grown
+	t.memory.add(grown)
+}
+
+// mark records a change for the next snapshot.
+func (t *Table) mark(e *entry) {
+	if t.mu.dirty == nil {
+		t.mu.dirty = map[string]*entry{}
+	}
+	t.mu.dirty[e.place] = e
 }
 
 // follow updates the indexes after a write.
-func (t *Table) follow(place string, old, next Item) []IndexChange {
+func (t *Table) follow(place string, old, next *entry) []IndexChange {
+	if len(t.mu.indexes) == 0 {
+		return nil
+	}
 	var changes []IndexChange
+	was, is := old.item(), next.item()
 	for _, x := range t.mu.indexes {
-		if change, changed := x.replace(place, old, next); changed {
+		if change, changed := x.replace(place, was, is); changed {
 			changes = append(changes, change)
 		}
 	}

@@ -23,7 +23,7 @@ func (s *Store) CreateTable(ctx context.Context, meta Meta) (*Table, error) {
 		if err := s.roomFor(&meta); err != nil {
 			return s.mu.changed, err
 		}
-		t = newTable(s.mu.nextID, &meta)
+		t = newTable(s.mu.nextID, &meta, s.memory)
 		frame, err := appendMeta(newFrame(nil), changeCreate, t.id, &meta)
 		if err != nil {
 			return 0, err
@@ -98,9 +98,13 @@ func (s *Store) remove(t *Table, lsn wal.LSN) {
 	s.mu.changed = lsn
 	t.mu.dropped = true
 	t.mu.changed, t.mu.removed, t.mu.altered = lsn, lsn, lsn
+	t.memory.add(-t.mu.weight)
+	for _, x := range t.mu.indexes {
+		t.memory.add(-x.held)
+	}
 	t.mu.items.Clear(false)
-	t.mu.indexes = nil
-	t.mu.bytes = 0
+	t.mu.indexes, t.mu.dirty = nil, nil
+	t.mu.bytes, t.mu.stored, t.mu.weight = 0, 0, 0
 }
 
 // AlterTable replaces the table's description by the result of fn, durably, and returns the new

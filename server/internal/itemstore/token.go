@@ -2,6 +2,7 @@ package itemstore
 
 import (
 	"encoding/binary"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,7 +106,8 @@ func appendTokenBody(dst []byte, token Token) []byte {
 }
 
 func (d *decoder) token() Token {
-	token := Token{World: wire.World{Account: d.text(), Region: d.text()}, Text: d.text()}
+	world := wire.World{Account: strings.Clone(d.text()), Region: strings.Clone(d.text())}
+	token := Token{World: world, Text: strings.Clone(d.text())}
 	hash := d.text()
 	if copy(token.Hash[:], hash) != len(hash) || len(hash) != len(token.Hash) {
 		d.fail("bad token")

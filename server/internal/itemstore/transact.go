@@ -44,7 +44,7 @@ type Outcome struct {
 //
 // Errors: ErrCancelled, with the outcome, if a step was refused (by its Decide, or with one of
 // the errors of Update about items); ErrSameItem; ErrTokenUsed; ErrTransactionTooLarge; ErrKey;
-// ErrTableNotFound; or the log's, after which the outcome is unknown.
+// ErrTableNotFound; ErrItemsMemory; or the log's, after which the outcome is unknown.
 func (s *Store) Transact(
 	ctx context.Context, steps []Step, room int, token *Token,
 ) (Outcome, error) {
@@ -61,8 +61,8 @@ func (s *Store) Transact(
 			t.mu.Lock()
 			defer t.mu.Unlock()
 		}
-		lsn, err := s.transact(tx, &x, &outcome)
-		return lsn, err
+		defer x.release()
+		return s.transact(tx, &x, &outcome)
 	})
 	if err != nil && !errors.Is(err, ErrCancelled) {
 		return Outcome{}, err
@@ -148,6 +148,12 @@ func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN,
 	return lsn, nil
 }
 
+func (x *transaction) release() {
+	for i := range x.decisions {
+		x.decisions[i].release()
+	}
+}
+
 // decide calls every step, even after one that refuses.
 func (x *transaction) decide() (seen wal.LSN, err error) {
 	size := 0
@@ -159,6 +165,8 @@ func (x *transaction) decide() (seen wal.LSN, err error) {
 		switch {
 		case errors.Is(d.err, ErrTableNotFound):
 			return seen, ErrTableNotFound
+		case errors.Is(d.err, ErrItemsMemory): // later it may succeed as it is
+			return seen, ErrItemsMemory
 		case d.err != nil:
 			err = ErrCancelled
 		}

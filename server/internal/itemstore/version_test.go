@@ -19,7 +19,7 @@ func TestVersions(t *testing.T) {
 		frame []byte
 		want  byte
 	}{
-		"item":     {appendPut(newFrame(nil), 1, Item{"id": String("a")}), 1},
+		"item":     {appendPut(newFrame(nil), 1, encoded(Item{"id": String("a")})), 1},
 		"table":    {meta(Meta{Name: "t", Schema: byID}), 1},
 		"index":    {meta(Meta{Name: "t", Schema: byID, Indexes: []Index{byOwner}}), 2},
 		"recovery": {meta(Meta{Name: "t", Schema: byID, Recovery: &Recovery{}}), 2},
@@ -36,7 +36,7 @@ func TestVersions(t *testing.T) {
 		}
 	}
 	for _, payload := range [][]byte{{0, 1, 0}, {snapshotNewest + 1, 1, 0}} {
-		if err := newStore(nil).Restore(payload); !errors.Is(err, ErrCorrupt) {
+		if err := newStore(Config{}).Restore(payload); !errors.Is(err, ErrCorrupt) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -47,7 +47,7 @@ func TestVersions(t *testing.T) {
 		}
 		return text[0]
 	}
-	s := newStore(nil)
+	s := newStore(Config{})
 	if got := snapshot(s); got != 1 {
 		t.Errorf("empty: %d", got)
 	}

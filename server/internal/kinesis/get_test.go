@@ -123,7 +123,10 @@ func TestIteratorErrors(t *testing.T) {
 	n.iterator("orders", "a-"+shard[len("shardId-"):], "LATEST")
 	n.refused("GetRecords", m{"ShardIterator": "AAAA"}, codeInvalid, "Invalid ShardIterator.")
 	iterator := n.iterator("orders", shard, "LATEST")
-	n.refused("GetRecords", m{"ShardIterator": "AAAA" + iterator[4:]}, codeInvalid, "Invalid ShardIterator.")
+	other := "BBBB" + iterator[4:] // of another mark
+	n.refused("GetRecords", m{"ShardIterator": other}, codeInvalid, "Invalid ShardIterator.")
+	other = iterator[:100] + string(iterator[100]^1) + iterator[101:]
+	n.refused("GetRecords", m{"ShardIterator": other}, codeInvalid, "Invalid ShardIterator.")
 	n.refused("GetRecords", m{
 		"ShardIterator": iterator,
 		"StreamARN":     "arn:aws:kinesis:us-east-1:000000000000:stream/other",

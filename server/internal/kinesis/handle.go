@@ -35,6 +35,7 @@ func handle[In any, P input[In]](
 		if late, ok := any(in).(dated); ok {
 			late.cameBy(&call.Origin)
 		}
+		note(call, in, nil)
 		if answer, ok := any(in).(large); ok {
 			answer.sendsBy(call.Sending)
 		}
@@ -43,6 +44,7 @@ func handle[In any, P input[In]](
 			return a, err
 		}
 		out, err := execute(s, ctx, call.World, in)
+		note(call, in, out)
 		if err != nil {
 			undo()
 			return a, err

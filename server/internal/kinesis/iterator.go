@@ -1,6 +1,7 @@
 package kinesis
 
 import (
+	"bytes"
 	"encoding/binary"
 	"strings"
 
@@ -29,8 +30,7 @@ type iterator struct {
 }
 
 // appendBinary appends the iterator's plain form: the version, four varints, the name. That is at
-// most 164 bytes, so that the sealed text has at most 256 characters of the 512 that the model
-// allows.
+// most 36 bytes and the name.
 func (it iterator) appendBinary(dst []byte) []byte {
 	dst = append(dst, iteratorVersion)
 	dst = binary.AppendVarint(dst, it.issued)
@@ -40,7 +40,20 @@ func (it iterator) appendBinary(dst []byte) []byte {
 	return append(dst, it.stream...)
 }
 
-// parseIterator reads the output of appendBinary.
+// iteratorMark begins the bytes of every iterator at AWS (kinesalite, db/index.js).
+const iteratorMark = "\x00\x00\x00\x00\x00\x00\x00\x01"
+
+// plainSize is the length of the plain form with its padding. AWS's iterators have 152 bytes, and
+// 16 more for each 16 characters of the stream's name (kinesalite, db/index.js): so many that each
+// plain form has room. A name of 128 characters gives 376 characters of base64; the model allows
+// 512.
+func plainSize(stream string) int {
+	const least = 152
+	return least + (len(stream)+2)/16*16 - len(iteratorMark) - sealOverhead
+}
+
+// parseIterator reads the output of appendBinary, with padding of zeros or without: no name has a
+// zero.
 func parseIterator(data []byte) (it iterator, ok bool) {
 	if len(data) == 0 || data[0] != iteratorVersion {
 		return it, false
@@ -62,15 +75,16 @@ func parseIterator(data []byte) (it iterator, ok bool) {
 	it.issued, it.created = signed(), signed()
 	shard := unsigned()
 	it.place = unsigned()
-	it.shard, it.stream = uint32(shard), string(data)
+	it.shard, it.stream = uint32(shard), string(bytes.TrimRight(data, "\x00"))
 	ok = ok && shard <= shardid.Max && catalogue.IsName(it.stream)
 	return it, ok
 }
 
 // sealIterator returns the ShardIterator.
 func (s *sealer) sealIterator(world wire.World, it iterator) string {
-	var space [192]byte
-	return s.seal(sealIterator, world, it.appendBinary(space[:0]))
+	var space [256]byte
+	plain := it.appendBinary(space[:0])
+	return s.seal(sealIterator, world, space[:max(len(plain), plainSize(it.stream))])
 }
 
 // openIterator reads a ShardIterator, whatever its age. AWS takes one in double quotes, too.

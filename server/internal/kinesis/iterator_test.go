@@ -2,6 +2,7 @@ package kinesis
 
 import (
 	"bytes"
+	"encoding/base64"
 	"math"
 	"strings"
 	"testing"
@@ -39,13 +40,25 @@ func TestIteratorRoundTrip(t *testing.T) {
 	})
 }
 
+// An iterator has AWS's mark and length, whatever it holds.
 func TestIteratorLength(t *testing.T) {
-	longest := iterator{
-		issued: math.MinInt64, created: math.MinInt64, shard: shardid.Max, place: math.MaxUint64,
-		stream: strings.Repeat("n", 128),
-	}
-	if got := len(testSealer(t, 1).sealIterator(here, longest)); got > 512 {
-		t.Errorf("an iterator has %d characters", got)
+	s := testSealer(t, 1)
+	for name, want := range map[int]int{1: 152, 13: 152, 14: 168, 29: 168, 30: 184, 128: 280} {
+		stream := strings.Repeat("n", name)
+		for _, it := range []iterator{{stream: stream}, {
+			issued: math.MinInt64, created: math.MinInt64, shard: shardid.Max,
+			place: math.MaxUint64, stream: stream,
+		}} {
+			token := s.sealIterator(here, it)
+			got, err := base64.StdEncoding.DecodeString(token)
+			if err != nil || len(got) != want || !bytes.HasPrefix(got, []byte(iteratorMark)) {
+				t.Errorf("%d characters: %d bytes that begin with %x, %v; want %d",
+					name, len(got), got[:8], err, want)
+			}
+			if len(token) > 512 {
+				t.Errorf("%d characters: the iterator has %d", name, len(token))
+			}
+		}
 	}
 }
 
@@ -59,11 +72,14 @@ func TestSealRefuses(t *testing.T) {
 	other := wire.World{Account: here.Account, Region: "eu-west-1"}
 	changed := []byte(token)
 	changed[20] ^= 1
+	marked := []byte(token)
+	marked[2] ^= 1
 	for name, ok := range map[string]func() bool{
 		"another key":   func() bool { _, ok := testSealer(t, 2).open(sealIterator, here, token); return ok },
 		"another kind":  func() bool { _, ok := s.open(sealShardsPage, here, token); return ok },
 		"another world": func() bool { _, ok := s.open(sealIterator, other, token); return ok },
 		"changed":       func() bool { _, ok := s.open(sealIterator, here, string(changed)); return ok },
+		"marked anew":   func() bool { _, ok := s.open(sealIterator, here, string(marked)); return ok },
 		"cut":           func() bool { _, ok := s.open(sealIterator, here, token[:len(token)-4]); return ok },
 		"empty":         func() bool { _, ok := s.open(sealIterator, here, ""); return ok },
 		"no base64":     func() bool { _, ok := s.open(sealIterator, here, "%%%"); return ok },
@@ -80,6 +96,7 @@ func TestSealRefuses(t *testing.T) {
 func FuzzParseIterator(f *testing.F) {
 	f.Add([]byte{})
 	f.Add(iterator{issued: 1, created: 2, shard: 3, place: 4, stream: "orders"}.appendBinary(nil))
+	f.Add(append(iterator{stream: "padded"}.appendBinary(nil), 0, 0, 0))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		it, ok := parseIterator(data)
 		if !ok {

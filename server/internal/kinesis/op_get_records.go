@@ -19,6 +19,7 @@ type getRecordsInput struct {
 	StreamARN     *string
 
 	sending *budget.Share
+	stream  string // the iterator's, once it was read
 }
 
 // sendsBy is part of large.
@@ -42,6 +43,7 @@ func (s *Service) getRecords(
 	if err != nil {
 		return nil, err
 	}
+	in.stream = it.stream
 	now := s.streams.clock.read()
 	age := now.Elapsed - it.issued
 	if age > iteratorLife || fault.From(ctx).ExpireIterator {

@@ -24,17 +24,18 @@ func (in *mergeShardsInput) validate(v *violations) {
 func (s *Service) mergeShards(
 	ctx context.Context, world wire.World, in *mergeShardsInput,
 ) (any, error) {
-	return nil, s.streams.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *catalogue.Stream, now moment,
+	ids := []string{*in.ShardToMerge, *in.AdjacentShardToMerge}
+	return nil, s.streams.reshard(ctx, world, &in.target, ids, func(
+		tx *wal.Tx, st *catalogue.Stream, shards []uint32, now moment,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)
 		}
-		first, err := reshardable(st, *in.ShardToMerge, now)
+		first, err := reshardable(st, shards[0], now)
 		if err != nil {
 			return err
 		}
-		second, err := reshardable(st, *in.AdjacentShardToMerge, now)
+		second, err := reshardable(st, shards[1], now)
 		if err != nil {
 			return err
 		}

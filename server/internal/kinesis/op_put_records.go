@@ -72,6 +72,7 @@ func (s *Service) putRecords(
 	case err != nil:
 		return nil, err
 	}
+	s.streams.countRefused(world, in.target(), results)
 	return &putRecordsOutput{results: results}, nil
 }
 

@@ -29,13 +29,14 @@ func (in *splitShardInput) validate(v *violations) {
 func (s *Service) splitShard(
 	ctx context.Context, world wire.World, in *splitShardInput,
 ) (any, error) {
-	return nil, s.streams.changeStream(ctx, world, &in.target, func(
-		tx *wal.Tx, st *catalogue.Stream, now moment,
+	ids := []string{*in.ShardToSplit}
+	return nil, s.streams.reshard(ctx, world, &in.target, ids, func(
+		tx *wal.Tx, st *catalogue.Stream, shards []uint32, now moment,
 	) error {
 		if status := st.Status(now); !st.Serves(now) {
 			return notActive(st, status)
 		}
-		sh, err := reshardable(st, *in.ShardToSplit, now)
+		sh, err := reshardable(st, shards[0], now)
 		if err != nil {
 			return err
 		}

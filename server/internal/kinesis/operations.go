@@ -42,3 +42,9 @@ var operations = map[string]operation{
 	"UpdateStreamMode":              handle[updateStreamModeInput]((*Service).updateStreamMode),
 	"UpdateStreamWarmThroughput":    handle[warmThroughputInput]((*Service).updateWarmThroughput),
 }
+
+// Serves reports whether the API has an operation.
+func Serves(operation string) bool {
+	_, ok := operations[operation]
+	return ok
+}

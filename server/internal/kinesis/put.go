@@ -61,67 +61,121 @@ type writer struct {
 	pauses  *pause.Watch // nil: no check of the calls' age by the process's pauses
 }
 
+// putPiece is the number of bytes that are sequenced at a time. Small calls, such as the write of a
+// lease, come between the pieces of a large one.
+const putPiece = 1 << 20
+
 // put stores the entries without an error code so far, and returns once they are durable. After an
 // error it is unknown whether they were stored, unless the error is an *wire.Error or one of
-// NotStored.
+// NotStored: then none is.
 func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error {
-	size := 0
+	size := int64(0)
 	for i := range p.entries {
-		size += p.entries[i].Size() + frameOverhead
+		size += int64(p.entries[i].Size()) + frameOverhead
 	}
-	if err := w.streams.memory.Take(int64(size)); err != nil {
+	if err := w.streams.memory.Take(size); err != nil {
 		return err
 	}
-	defer w.streams.memory.GiveBack(int64(size))
-	return w.putSized(ctx, world, p, size)
-}
-
-// putSized is put with about the size of the records in the log.
-func (w *writer) putSized(
-	ctx context.Context, world wire.World, p putRequest, size int,
-) error {
-	entries, results := p.entries, p.results
+	defer w.streams.memory.GiveBack(size)
 	name, err := p.target.name(world)
 	if err != nil {
 		return err
 	}
-	c := w.streams.catalogue
-	var refused error
-	var seen wal.LSN
-	var stored *catalogue.Stream
-	store := func(tx *wal.Tx) {
-		now := w.streams.clock.read()
-		seen = c.LSN()
-		if refused = w.tooLate(p.origin, now); refused != nil {
-			return
+	c := putting{writer: w, world: world, name: name, putRequest: &p}
+	for c.from < len(p.entries) && c.refused == nil {
+		if err := c.piece(ctx); err != nil {
+			return err
 		}
-		st := c.Find(world, name, now)
-		if st == nil || !st.Serves(now) {
-			refused = streamNotFound(world, name)
-			return
-		}
-		if refused = tooLarge(st, entries, p.member); refused != nil {
-			return
-		}
-		w.limits.writes(st, &p, now)
-		var appended wal.LSN
-		appended, refused = w.appendEntries(tx, st, &p)
-		seen, stored = max(seen, appended), st
 	}
-	err = w.streams.log.Sequence(ctx, size, func(tx *wal.Tx) { c.Read(func() { store(tx) }) })
-	if err != nil {
+	if c.refused != nil && c.stream != nil {
+		c.failRest()
+	}
+	if NotStored(c.refused) { // the disk may hang
+		return c.refused
+	}
+	if err := w.streams.log.Wait(ctx, c.seen); err != nil {
 		return err
 	}
-	if NotStored(refused) { // the disk may hang
-		return refused
+	if c.stream != nil {
+		c.stream.Traffic().In(storedOf(p.entries, p.results))
 	}
-	if err := w.streams.log.Wait(ctx, seen); err != nil {
-		return err
+	return c.refused
+}
+
+// putting is a call of put.
+type putting struct {
+	*writer
+	*putRequest
+
+	world   wire.World
+	name    string
+	from    int               // the first entry that has not been sequenced
+	stream  *catalogue.Stream // nil: no entry has been stored
+	seen    wal.LSN           // of the state that the answer depends on
+	refused error             // why the entries from "from" on are not stored
+}
+
+// piece sequences the next entries. An error is of the whole call; a piece that is not stored after
+// others were is not one.
+func (c *putting) piece(ctx context.Context) error {
+	to, size := c.from, 0
+	for ; to < len(c.entries); to++ {
+		more := c.entries[to].Size() + frameOverhead
+		if to > c.from && size+more > putPiece {
+			break
+		}
+		size += more
 	}
-	if refused == nil {
-		stored.Traffic().In(storedOf(entries, results))
+	err := c.streams.log.Sequence(ctx, size, func(tx *wal.Tx) {
+		c.streams.catalogue.Read(func() { c.store(tx, to) })
+	})
+	if NotStored(err) && c.stream != nil {
+		c.refused = err
+		return nil
 	}
-	return refused
+	return err
+}
+
+// store appends the entries up to number to, or notes why it does not. It decides on the whole call
+// with the first piece: on its size, and on the limits.
+func (c *putting) store(tx *wal.Tx, to int) {
+	now := c.streams.clock.read()
+	catalogue := c.streams.catalogue
+	c.seen = max(c.seen, catalogue.LSN())
+	if c.refused = c.tooLate(c.origin, now); c.refused != nil {
+		return
+	}
+	st := catalogue.Find(c.world, c.name, now)
+	if st == nil || !st.Serves(now) || c.stream != nil && st.Created != c.stream.Created {
+		c.refused = streamNotFound(c.world, c.name)
+		return
+	}
+	if c.stream == nil {
+		if c.refused = tooLarge(st, c.entries, c.member); c.refused != nil {
+			return
+		}
+		c.limits.writes(st, c.putRequest, now)
+	}
+	piece := *c.putRequest
+	piece.entries, piece.hashes = c.entries[c.from:to], c.hashes[c.from:to]
+	piece.results = c.results[c.from:to]
+	appended, err := c.appendEntries(tx, st, &piece)
+	if err != nil && c.stream == nil {
+		c.refused = err
+		return
+	}
+	c.seen, c.stream, c.from = max(c.seen, appended), st, to
+}
+
+// failRest fails the entries that were not sequenced, behind others that were.
+func (c *putting) failRest() {
+	for i := c.from; i < len(c.results); i++ {
+		if r := &c.results[i]; r.code == "" {
+			r.code = codeRecordInternal
+			r.message = "Internal service failure: the record was not stored: " + c.refused.Error()
+		}
+	}
+	c.refused = nil
 }
 
 // storedOf returns the number of stored entries, and their bytes of data and partition keys.

@@ -1,17 +1,42 @@
 package kinesis
 
 import (
+	"context"
+
 	"github.com/runnel-stream/runnel/internal/shardid"
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// reshardable returns the shard that a request names for a split or a merge.
-func reshardable(st *catalogue.Stream, id string, now moment) (*catalogue.Shard, error) {
-	index, ok := shardid.Parse(id)
-	if !ok {
-		return nil, couldNotFindShard(st.World, st.Name, id)
+// reshard lets decide split or merge the shards that a request names. A shard id that no shard can
+// have is refused before an unknown stream (AWS, seen by kinesalite's test/splitShard.js and
+// test/mergeShards.js).
+func (s *streams) reshard(
+	ctx context.Context, world wire.World, t *target, ids []string,
+	decide func(tx *wal.Tx, st *catalogue.Stream, shards []uint32, now moment) error,
+) error {
+	name, err := t.name(world)
+	if err != nil {
+		return err
 	}
+	shards := make([]uint32, len(ids))
+	for i, id := range ids {
+		index, ok := shardid.Parse(id)
+		if !ok {
+			return couldNotFindShard(world, name, id)
+		}
+		shards[i] = index
+	}
+	return s.changeStream(ctx, world, t, func(
+		tx *wal.Tx, st *catalogue.Stream, now moment,
+	) error {
+		return decide(tx, st, shards, now)
+	})
+}
+
+// reshardable returns a shard for a split or a merge.
+func reshardable(st *catalogue.Stream, index uint32, now moment) (*catalogue.Shard, error) {
 	sh := st.Shard(index, now)
 	if sh == nil {
 		return nil, couldNotFindShard(st.World, st.Name, shardid.Of(index))

@@ -44,6 +44,30 @@ func tail(id string) string {
 	return id[18:]
 }
 
+// A shard id that no shard can have is refused before an unknown stream, and a possible one after.
+func TestReshardImpossibleShard(t *testing.T) {
+	n := newNode(t)
+	for _, id := range []string{"2147483648", "shardId-002147483648", "ABKLFD8", "2.14E4"} {
+		want := "Could not find shard " + id + " in stream orders under account 000000000000."
+		n.refused("SplitShard", m{
+			"StreamName": "orders", "ShardToSplit": id, "NewStartingHashKey": "5",
+		}, codeNotFound, want)
+		for _, pair := range [][2]string{{"0", id}, {id, "0"}} {
+			n.refused("MergeShards", m{
+				"StreamName": "orders", "ShardToMerge": pair[0], "AdjacentShardToMerge": pair[1],
+			}, codeNotFound, want)
+		}
+	}
+	for _, id := range []string{"2147483647", "any-2147483647", "-00002147483647"} {
+		n.refused("SplitShard", m{
+			"StreamName": "orders", "ShardToSplit": id, "NewStartingHashKey": "5",
+		}, codeNotFound, "Stream orders under account 000000000000 not found.")
+		n.refused("MergeShards", m{
+			"StreamName": "orders", "ShardToMerge": id, "AdjacentShardToMerge": id,
+		}, codeNotFound, "Stream orders under account 000000000000 not found.")
+	}
+}
+
 func TestReshardErrors(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 3)

@@ -18,10 +18,13 @@ const (
 	sealConsumersPage = 'c'
 )
 
-// sealer makes and reads the API's opaque tokens: base64 of AES-256-GCM (a random 96-bit nonce, the
-// text, a 128-bit tag) under the data directory's key, with the token's kind and the world as
-// additional data. Clients cannot read or forge tokens, nor use them in another world. Tokens stay
-// valid over restarts.
+// sealOverhead is the length of a sealed text beyond its own: the nonce and the tag.
+const sealOverhead = 12 + 16
+
+// sealer makes and reads the API's opaque tokens: base64 of a mark and of AES-256-GCM (a random
+// 96-bit nonce, the text, a 128-bit tag) under the data directory's key, with the token's kind and
+// the world as additional data. The mark is fixed for a kind, and most kinds have none. Clients
+// cannot read or forge tokens, nor use them in another world. Tokens stay valid over restarts.
 type sealer struct {
 	aead cipher.AEAD
 }
@@ -39,17 +42,29 @@ func newSealer(key []byte) (*sealer, error) {
 }
 
 func (s *sealer) seal(kind byte, world wire.World, text []byte) string {
-	return base64.StdEncoding.EncodeToString(s.aead.Seal(nil, nil, text, sealedWith(kind, world)))
+	mark := markOf(kind)
+	sealed := make([]byte, 0, len(mark)+len(text)+sealOverhead)
+	sealed = s.aead.Seal(append(sealed, mark...), nil, text, sealedWith(kind, world))
+	return base64.StdEncoding.EncodeToString(sealed)
 }
 
 // open returns the sealed content, or false for any token that this sealer did not make.
 func (s *sealer) open(kind byte, world wire.World, token string) ([]byte, bool) {
+	mark := markOf(kind)
 	sealed, err := base64.StdEncoding.DecodeString(token)
-	if err != nil {
+	if err != nil || len(sealed) < len(mark) || string(sealed[:len(mark)]) != mark {
 		return nil, false
 	}
-	text, err := s.aead.Open(nil, nil, sealed, sealedWith(kind, world))
+	text, err := s.aead.Open(nil, nil, sealed[len(mark):], sealedWith(kind, world))
 	return text, err == nil
+}
+
+// markOf returns the bytes before the sealed text: AWS's for iterators, none for other kinds.
+func markOf(kind byte) string {
+	if kind == sealIterator {
+		return iteratorMark
+	}
+	return ""
 }
 
 func sealedWith(kind byte, world wire.World) []byte {

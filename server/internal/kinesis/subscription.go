@@ -77,12 +77,13 @@ type subscription struct {
 	stream  *catalogue.Stream // as it was when it was last looked at
 	shard   *catalogue.Shard
 	records *shardlog.Shard
-	next    uint64    // the index of the next record
-	ends    time.Time // the end of the five minutes; zero before the first event
-	due     time.Time // the next event, with or without records
-	resume  time.Time // no event with records before: see pace
-	over    bool      // the last event was given
-	space   []byte    // the last event's payload, to be used again
+	next    uint64      // the index of the next record
+	ends    time.Time   // the end of the five minutes; zero before the first event
+	due     time.Time   // the next event, with or without records
+	resume  time.Time   // no event with records before: see pace
+	over    bool        // the last event was given
+	space   []byte      // the last event's payload, to be used again
+	facts   *wire.Facts // of the call; nil: it is not logged
 }
 
 var _ wire.Events = (*subscription)(nil)

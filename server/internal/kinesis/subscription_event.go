@@ -52,6 +52,14 @@ func (u *subscription) event(
 	return e, true, err
 }
 
+// count counts the records of an event, and their bytes.
+func (u *subscription) count(records, bytes int) {
+	u.stream.Traffic().Out(records, bytes)
+	if u.facts != nil {
+		u.facts.Records += records
+	}
+}
+
 // give returns an event with a payload.
 func (u *subscription) give(payload []byte) wire.Event {
 	u.due = time.Now().Add(subscriptionPulse)
@@ -66,7 +74,7 @@ func (u *subscription) recordsEvent(
 	tip := there.tip
 	pending := there.sequenced > tip
 	if e := u.fan.find(u.next, tip, u.stream, pending); e != nil {
-		u.stream.Traffic().Out(int(tip-u.next), e.bytes)
+		u.count(int(tip-u.next), e.bytes)
 		u.next = tip
 		u.pace(e.bytes)
 		return u.give(e.payload), nil
@@ -84,7 +92,7 @@ func (u *subscription) recordsEvent(
 		records = records[:n-1]
 	}
 	bytes := payloadSize(records)
-	u.stream.Traffic().Out(len(records), bytes)
+	u.count(len(records), bytes)
 	u.pace(bytes)
 	from, behind := u.next, int64(0)
 	u.next = min(next, tip)

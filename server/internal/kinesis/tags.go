@@ -76,21 +76,22 @@ func removeTags(tags map[string]string, keys []string, owner string) (map[string
 
 // checkTagTexts returns an error unless keys and values have allowed characters only. AWS checks
 // twice, with a text for each check. The percent sign passes the first check and fails the second
-// (kinesalite's test/removeTagsFromStream.js).
+// (kinesalite's test/removeTagsFromStream.js). Neither text lists the colon, which both checks pass
+// (Developer Guide: "Tag your streams").
 func checkTagTexts(texts []string, action string) *wire.Error {
 	percent := false
 	for _, text := range texts {
 		for _, c := range text {
 			if !isTagCharacter(c) {
 				return invalid("Some tags contain invalid characters. Valid characters: " +
-					"Unicode letters, digits, white space, _ . / = + - %% @ :.")
+					"Unicode letters, digits, white space, _ . / = + - %% @.")
 			}
 			percent = percent || c == '%'
 		}
 	}
 	if percent {
 		return invalid("Failed to %s because some tags contained illegal characters. The allowed "+
-			"characters are Unicode letters, white-spaces, '_',',','/','=','+','-','@',':'.",
+			"characters are Unicode letters, white-spaces, '_',',','/','=','+','-','@'.",
 			action)
 	}
 	return nil

@@ -70,10 +70,10 @@ func TestTagRules(t *testing.T) {
 	n := newNode(t)
 	n.create("orders", 1)
 	const invalidText = "Some tags contain invalid characters. Valid characters: Unicode letters, " +
-		"digits, white space, _ . / = + - % @ :."
+		"digits, white space, _ . / = + - % @."
 	const illegalText = " stream orders under account 000000000000 because some tags contained " +
 		"illegal characters. The allowed characters are Unicode letters, white-spaces, " +
-		"'_',',','/','=','+','-','@',':'."
+		"'_',',','/','=','+','-','@'."
 	for _, c := range []struct{ text, message string }{
 		{"abc;def", invalidText},
 		{"abc\tdef", invalidText},

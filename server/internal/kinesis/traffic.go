@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
 )
 
@@ -15,8 +16,10 @@ type Activity struct {
 	Subscriptions int // of SubscribeToShard, under way
 	// RecordsIn and BytesIn were stored and acknowledged. RecordsOut and BytesOut were sent in
 	// answers of GetRecords and in events, and count once for each of these. Bytes are those of
-	// data and partition keys.
+	// data and partition keys. RecordsThrottled and RecordsFailed were refused in answers of
+	// PutRecords, with ProvisionedThroughputExceededException and with InternalFailure.
 	RecordsIn, BytesIn, RecordsOut, BytesOut int64
+	RecordsThrottled, RecordsFailed          int64
 }
 
 // Activity returns the activity of all streams of every account and region, in any state, in order.
@@ -34,10 +37,35 @@ func (s *Service) Activity() []Activity {
 			Subscriptions: subscriptions[st.Key()],
 			RecordsIn:     t.RecordsIn, BytesIn: t.BytesIn,
 			RecordsOut: t.RecordsOut, BytesOut: t.BytesOut,
+			RecordsThrottled: t.RecordsThrottled, RecordsFailed: t.RecordsFailed,
 		})
 	}
 	slices.SortFunc(all, func(a, b Activity) int { return a.compare(b.Listed) })
 	return all
+}
+
+// countRefused counts the refused records of an answer of PutRecords.
+func (s *streams) countRefused(world wire.World, t *target, results []putResult) {
+	throttled, failed := 0, 0
+	for i := range results {
+		switch results[i].code {
+		case "":
+		case codeThrottled:
+			throttled++
+		default:
+			failed++
+		}
+	}
+	if throttled+failed == 0 {
+		return
+	}
+	name, err := t.name(world)
+	if err != nil {
+		return
+	}
+	if st := s.peek(world, name, s.clock.read()); st != nil {
+		st.Traffic().Refused(throttled, failed)
+	}
 }
 
 // compare orders streams by account, region and name.

@@ -2,8 +2,10 @@ package kinesis
 
 import (
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/fault"
+	"github.com/runnel-stream/runnel/internal/wire"
 )
 
 // wantActivity compares the activity of the one stream.
@@ -23,19 +25,32 @@ func TestActivity(t *testing.T) {
 		shard, _ := n.put("orders", "key", "12345")
 		n.wantActivity("one record", Activity{OpenShards: 2, RecordsIn: 1, BytesIn: 8})
 
-		ctx := withFaults(n.ctx, fault.Decision{Records: []fault.RecordFault{{Number: 1}}})
-		_, err := n.raw(ctx, "PutRecords", `{"StreamName":"orders","Records":[`+
-			`{"PartitionKey":"key","Data":"MTIz"},{"PartitionKey":"key","Data":"MTIz"}]}`)
+		three := `{"StreamName":"orders","Records":[{"PartitionKey":"key","Data":"MTIz"},` +
+			`{"PartitionKey":"key","Data":"MTIz"},{"PartitionKey":"key","Data":"MTIz"}]}`
+		ctx := withFaults(n.ctx, fault.Decision{Records: []fault.RecordFault{
+			{Number: 1}, {Number: 3, Throttled: true},
+		}})
+		_, err := n.raw(ctx, "PutRecords", three)
 		n.must(err)
-		n.wantActivity("one of two", Activity{OpenShards: 2, RecordsIn: 2, BytesIn: 14})
+		want := Activity{
+			OpenShards: 2, RecordsIn: 2, BytesIn: 14, RecordsThrottled: 1, RecordsFailed: 1,
+		}
+		n.wantActivity("one of three", want)
+		_, err = n.came("PutRecords", "late", wire.Origin{Expires: time.Unix(1, 0)})
+		n.must(err)
+		want.RecordsFailed = 2
+		n.wantActivity("one that came late", want)
+		n.refused("PutRecords", m{"StreamName": "none", "Records": []m{
+			{"PartitionKey": "key", "Data": []byte("1")},
+		}}, "ResourceNotFoundException", "none")
 
 		n.call("IncreaseStreamRetentionPeriod", m{"StreamName": "orders", "RetentionPeriodHours": 48})
 		n.refused("PutRecord", m{"StreamName": "none", "PartitionKey": "key", "Data": []byte("1")},
 			"ResourceNotFoundException", "none")
-		n.wantActivity("other settings", Activity{OpenShards: 2, RecordsIn: 2, BytesIn: 14})
+		n.wantActivity("other settings", want)
 
 		n.drain("orders", shard)
-		want := Activity{OpenShards: 2, RecordsIn: 2, BytesIn: 14, RecordsOut: 2, BytesOut: 14}
+		want.RecordsOut, want.BytesOut = 2, 14
 		n.wantActivity("read", want)
 
 		first := n.subscribe(n.register("orders", "first"), shard[len(shard)-1:], fromStart)

@@ -1,9 +1,8 @@
 // Package memlimit bounds the memory that a server takes for its data when it keeps them in memory.
 //
-// A Limit adds three sums: the pages of the files, which a function reads; values that stay until
-// they are deleted, which are added and subtracted; and what calls under way are about to store.
-// The last sum is taken before a call and given back after it. So any number of calls at once
-// cannot pass the limit together.
+// A Limit adds two sums: the data that are there, which a function reads, and what calls under way
+// are about to store. The second sum is taken before a call and given back after it. So any number
+// of calls at once cannot pass the limit together.
 package memlimit
 
 import (
@@ -18,24 +17,22 @@ var ErrFull = errors.New("the memory for data is full")
 // Limit is a limit on memory. It is safe for concurrent use. A nil Limit never refuses.
 type Limit struct {
 	most  int64
-	files func() int64
-	kept  atomic.Int64
+	data  func() int64
 	taken atomic.Int64
 }
 
-// New returns a limit of so many bytes. files returns the bytes that the files take now; it is
-// called for each call that stores something.
-func New(most int64, files func() int64) *Limit { return &Limit{most: most, files: files} }
+// New returns a limit of so many bytes. data returns the bytes that the data take now; it is called
+// for each call that stores something.
+func New(most int64, data func() int64) *Limit { return &Limit{most: most, data: data} }
 
 // Most returns the limit in bytes.
 func (l *Limit) Most() int64 { return l.most }
 
 // Used returns the bytes in use.
-func (l *Limit) Used() int64 { return l.files() + l.kept.Load() + l.taken.Load() }
+func (l *Limit) Used() int64 { return l.data() + l.taken.Load() }
 
 // Take takes bytes for a call that is about to store them. If they do not fit, it takes none and
-// returns an error. The caller gives them back once they are stored, and are a part of the other
-// sums.
+// returns an error. The caller gives them back once they are stored, and are a part of the data.
 func (l *Limit) Take(bytes int64) error {
 	if l == nil {
 		return nil
@@ -52,13 +49,6 @@ func (l *Limit) Take(bytes int64) error {
 func (l *Limit) GiveBack(bytes int64) {
 	if l != nil {
 		l.taken.Add(-bytes)
-	}
-}
-
-// Keep counts bytes that stay; below 0 they are gone.
-func (l *Limit) Keep(bytes int64) {
-	if l != nil {
-		l.kept.Add(bytes)
 	}
 }
 

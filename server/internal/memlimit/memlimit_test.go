@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestLimit goes up to the limit by each of the three sums.
+// TestLimit goes up to the limit by each of the two sums.
 func TestLimit(t *testing.T) {
 	files := int64(40)
 	l := New(100, func() int64 { return files })
@@ -25,15 +25,6 @@ func TestLimit(t *testing.T) {
 		t.Errorf("after a refusal %d are in use, want 100", l.Used())
 	}
 	l.GiveBack(60)
-	l.Keep(59)
-	if err := l.Full(); err != nil {
-		t.Errorf("99 of 100 are in use: %v", err)
-	}
-	l.Keep(1)
-	if err := l.Take(1); !errors.Is(err, ErrFull) {
-		t.Errorf("1 more than 40 in files and 60 kept: %v", err)
-	}
-	l.Keep(-60)
 	files = 99
 	if err := l.Take(1); err != nil {
 		t.Errorf("1 beside 99 in files: %v", err)
@@ -63,7 +54,6 @@ func TestLimitTogether(t *testing.T) {
 // TestNoLimit checks that a nil limit never refuses.
 func TestNoLimit(t *testing.T) {
 	var l *Limit
-	l.Keep(1 << 50)
 	if err := errors.Join(l.Take(1<<50), l.Full()); err != nil {
 		t.Error(err)
 	}

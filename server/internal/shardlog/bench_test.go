@@ -15,15 +15,15 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// benchEngine is an engine of the default sizes on a real disk, with 16 shards.
-func benchEngine(b *testing.B) *engine {
+// benchEngine is an engine of the default sizes on a real disk.
+func benchEngine(b *testing.B, shards int) *engine {
 	b.Helper()
 	dir := filepath.ToSlash(b.TempDir())
 	log, err := wal.Open(wal.Config{FS: vfs.OS{}, Dir: dir, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	store, err := New(Config{Log: log, FS: vfs.OS{}, Dir: dir, Now: time.Now})
+	store, err := New(Config{Log: log, FS: vfs.OS{}, Dir: dir, Now: time.Now, OpenFiles: 8192})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func benchEngine(b *testing.B) *engine {
 			b.Error(err)
 		}
 	})
-	for id := range ID(16) {
+	for id := range ID(shards) {
 		if err := e.do(b.Context(), opCreate, id); err != nil {
 			b.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func kilobytes(n int) []Entry {
 func BenchmarkAppend(b *testing.B) {
 	for _, each := range []struct{ records, workers int }{{500, 8}, {32, 64}, {1, 64}} {
 		b.Run(fmt.Sprintf("records=%d/workers=%d", each.records, each.workers), func(b *testing.B) {
-			e := benchEngine(b)
+			e := benchEngine(b, 16)
 			benchAppend(b, e, each.records, each.workers)
 		})
 	}
@@ -83,7 +83,7 @@ func benchAppend(b *testing.B, e *engine, records, workers int) {
 	for range workers {
 		group.Go(func() {
 			for n := calls.Add(1); n <= int64(b.N); n = calls.Add(1) {
-				if err := benchPut(b.Context(), e, parts, size, int(n)); err != nil {
+				if err := benchPut(b.Context(), e, 16, parts, size, int(n)); err != nil {
 					b.Error(err)
 					return
 				}
@@ -95,12 +95,12 @@ func benchAppend(b *testing.B, e *engine, records, workers int) {
 }
 
 // benchPut appends the parts to consecutive shards, from the nth on, in one sequencing.
-func benchPut(ctx context.Context, e *engine, parts [][]Entry, size, n int) error {
+func benchPut(ctx context.Context, e *engine, shards int, parts [][]Entry, size, n int) error {
 	var lsn wal.LSN
 	var failed error
 	err := e.log.Sequence(ctx, size, func(tx *wal.Tx) {
 		for i, part := range parts {
-			_, lsn, failed = e.store.Shard(ID((n+i)%16)).Append(tx, part)
+			_, lsn, failed = e.store.Shard(ID((n+i)%shards)).Append(tx, part)
 			if failed != nil {
 				return
 			}
@@ -112,7 +112,7 @@ func benchPut(ctx context.Context, e *engine, parts [][]Entry, size, n int) erro
 // BenchmarkRead reads a shard of 128 MiB from its beginning to its end, again and again, from
 // the page cache. An operation is one Read of up to 10,000 records and 2 MiB.
 func BenchmarkRead(b *testing.B) {
-	e := benchEngine(b)
+	e := benchEngine(b, 16)
 	list := kilobytes(512)
 	for range 256 {
 		if _, err := e.append(b.Context(), 1, list...); err != nil {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"path"
 	"sync"
+
+	"github.com/runnel-stream/runnel/internal/vfs"
 )
 
 // dirtySet holds the segments with unsynced writes. It keeps their files open: the operating
@@ -128,20 +130,21 @@ func (s *Store) syncSegments(stop <-chan struct{}) error {
 			s.files.release(each.file)
 		}
 	}()
-	folders := map[string]*Shard{}
-	for _, each := range list {
-		if stopped(stop) {
-			return errStopped
-		}
-		if err := each.file.Sync(); err != nil {
-			return s.failSync(each.seg.path(), err)
-		}
-		if each.newName {
-			folders[each.seg.shard.folder] = each.seg.shard
-		}
+	open := make([]vfs.File, len(list))
+	for i, each := range list {
+		open[i] = each.file.File
 	}
-	if err := s.syncFolders(stop, folders); err != nil {
-		return err
+	n, names, err := vfs.SyncFiles(open, stop)
+	if err != nil {
+		return s.failSync(list[n].seg.path(), err)
+	}
+	if n < len(list) {
+		return errStopped
+	}
+	if !names {
+		if err := s.syncFolders(stop, list); err != nil {
+			return err
+		}
 	}
 	for _, each := range list {
 		s.dirty.synced(s.files, each)
@@ -151,7 +154,13 @@ func (s *Store) syncSegments(stop <-chan struct{}) error {
 
 // syncFolders syncs the folders of shards with new files, and their parent folder. A process that
 // ended earlier may have made a folder without syncing its name.
-func (s *Store) syncFolders(stop <-chan struct{}, folders map[string]*Shard) error {
+func (s *Store) syncFolders(stop <-chan struct{}, list []syncing) error {
+	folders := map[string]*Shard{}
+	for _, each := range list {
+		if each.newName {
+			folders[each.seg.shard.folder] = each.seg.shard
+		}
+	}
 	for folder, sh := range folders {
 		if stopped(stop) {
 			return errStopped

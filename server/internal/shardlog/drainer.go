@@ -35,7 +35,13 @@ type drainer struct {
 	buf     []byte      // joins small batches into one write
 }
 
-const drainBytes = 1 << 20 // so many waiting bytes are drained without delay
+// Waiting bytes are drained without delay when they are so many: for each shard that has some,
+// enough for a write that is worth its cost, within these bounds.
+const (
+	drainBytes    = 1 << 20
+	drainMost     = 16 << 20 // leaves most of the log's budget of memory (wal.Config.MaxPending)
+	drainPerShard = 4 << 10
+)
 
 func newDrainer(s *Store) *drainer {
 	d := &drainer{
@@ -190,7 +196,10 @@ func (d *drainer) urgent() bool {
 	return d.urgentLocked()
 }
 
-func (d *drainer) urgentLocked() bool { return d.mu.hurry > 0 || d.mu.bytes >= drainBytes }
+func (d *drainer) urgentLocked() bool {
+	enough := max(drainBytes, min(drainMost, drainPerShard*len(d.mu.queue)))
+	return d.mu.hurry > 0 || d.mu.bytes >= enough
+}
 
 // next takes a shard from the queue; nil if it is empty.
 func (d *drainer) next() *Shard {

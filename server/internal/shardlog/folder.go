@@ -13,7 +13,8 @@ func (sh *Shard) touch() error {
 	if sh.touched {
 		return nil
 	}
-	if err := sh.store.cfg.FS.MkdirAll(sh.folder); err != nil {
+	err := sh.store.cfg.FS.Mkdir(sh.folder) // the sync of the segments syncs its name
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("make the folder of a shard: %w", err)
 	}
 	if err := sh.sweep(func(uint64) error { return nil }); err != nil {

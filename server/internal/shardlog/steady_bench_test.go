@@ -2,6 +2,7 @@ package shardlog
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -17,21 +18,40 @@ import (
 // RUNNEL_STEADY_SECONDS: long enough that records are drained to segments, segments synced and
 // log files used again as fast as records come. Every byte is then written twice, to the log
 // and to a segment, so half of the device's bandwidth is the most that there is; "of-device" is
-// the records' rate beside writes of 1 MiB, each synced, for as long as a sixth of that time. It
-// fills the disk by all that it writes, some 10 GB to 30 GB in a minute.
+// the records' rate beside writes of 1 MiB, each synced, for as long as a sixth of that time.
+// "of-16" is the rate beside that over 16 shards. It fills the disk by all that it writes, some 10 GB
+// to 30 GB in a minute.
 func BenchmarkSteady(b *testing.B) {
 	seconds, err := strconv.Atoi(os.Getenv("RUNNEL_STEADY_SECONDS"))
 	if err != nil || seconds <= 0 {
 		b.Skip("SKIP: RUNNEL_STEADY_SECONDS says for how long, 60 for the published figure")
 	}
 	d := time.Duration(seconds) * time.Second
-	device := deviceRate(b, max(d/6, time.Second))
-	e := benchEngine(b)
+	few := 0.0
+	for _, shards := range []int{16, 4000} {
+		b.Run(fmt.Sprintf("shards=%d", shards), func(b *testing.B) {
+			device := deviceRate(b, max(d/6, time.Second))
+			rate := steadyRate(b, shards, d)
+			if shards == 16 {
+				few = rate
+			}
+			b.ReportMetric(rate, "records/s")
+			b.ReportMetric(rate*1024/1e6, "MB-of-payload/s")
+			b.ReportMetric(rate*1024/device, "of-device")
+			b.ReportMetric(rate/few, "of-16")
+			b.ReportMetric(0, "ns/op") // the time is given
+		})
+	}
+}
+
+// steadyRate returns the records a second. The 500 records of a call go to consecutive shards.
+func steadyRate(b *testing.B, shards int, d time.Duration) float64 {
+	e := benchEngine(b, shards)
 	const records, workers = 500, 8
-	parts := make([][]Entry, 16)
+	parts := make([][]Entry, min(shards, records))
 	size := 0
 	for i, entry := range kilobytes(records) {
-		parts[i%16] = append(parts[i%16], entry)
+		parts[i%len(parts)] = append(parts[i%len(parts)], entry)
 	}
 	for _, part := range parts {
 		size += BatchSize(part)
@@ -42,7 +62,8 @@ func BenchmarkSteady(b *testing.B) {
 	for range workers {
 		group.Go(func() {
 			for time.Since(begin) < d {
-				if err := benchPut(b.Context(), e, parts, size, int(calls.Add(1))); err != nil {
+				n := int(calls.Add(1)) * len(parts)
+				if err := benchPut(b.Context(), e, shards, parts, size, n); err != nil {
 					b.Error(err)
 					return
 				}
@@ -50,11 +71,7 @@ func BenchmarkSteady(b *testing.B) {
 		})
 	}
 	group.Wait()
-	rate := float64(calls.Load()*records) / time.Since(begin).Seconds()
-	b.ReportMetric(rate, "records/s")
-	b.ReportMetric(rate*1024/1e6, "MB-of-payload/s")
-	b.ReportMetric(rate*1024/device, "of-device")
-	b.ReportMetric(0, "ns/op") // the time is given
+	return float64(calls.Load()*records) / time.Since(begin).Seconds()
 }
 
 // deviceRate returns bytes a second of writes of 1 MiB, each synced, over a file of 1 GiB.

@@ -50,7 +50,8 @@ type Config struct {
 	// less than one batch. Retention frees whole segments. Default 32 MiB; 4 KiB to 1 GiB.
 	SegmentSize int64
 	// OpenFiles is the number of segment files to keep open, and the number that may await a
-	// checkpoint's sync. Default 512; at least 4.
+	// checkpoint's sync. With fewer than there are busy shards, syncs come more often. Default 512;
+	// at least 4.
 	OpenFiles int
 	// IndexEntries is the number of entries of sparse indexes to keep in memory: 24 bytes for
 	// every 64 KiB of recently written or searched data. Default 1,048,576, which is an index of
@@ -60,7 +61,7 @@ type Config struct {
 	// waits for the drainer. Default 32 MiB; at least 64 KiB.
 	MaxReplay int
 	// DrainDelay is the time for which batches may gather in memory before they are written to
-	// segments; RetryDelay is the pause after a failed write. Default 5 ms and 1 s.
+	// segments; RetryDelay is the pause after a failed write. Default 50 ms and 1 s.
 	DrainDelay time.Duration
 	RetryDelay time.Duration
 
@@ -78,7 +79,7 @@ const (
 	defaultOpenFiles    = 512
 	defaultIndexEntries = 1 << 20
 	defaultMaxReplay    = 32 << 20
-	defaultDrainDelay   = 5 * time.Millisecond
+	defaultDrainDelay   = 50 * time.Millisecond
 	defaultRetryDelay   = time.Second
 )
 

@@ -48,13 +48,9 @@ func (l *Log) snap(ctx context.Context) error {
 	if err := l.syncWritten(); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}
-	parts := make([]part, 0, len(finish))
-	for _, kind := range slices.Sorted(maps.Keys(finish)) {
-		data, err := finish[kind](ctx)
-		if err != nil {
-			return fmt.Errorf("checkpoint of machine %d: %w", kind, err)
-		}
-		parts = append(parts, part{kind: kind, data: data})
+	parts, err := collect(ctx, l, finish)
+	if err != nil {
+		return fmt.Errorf("checkpoint: %w", err)
 	}
 	err = l.folder.writeSnapshot(at, parts)
 	if err != nil && mayPass(err) && l.dropSpares() {
@@ -71,7 +67,31 @@ func (l *Log) snap(ctx context.Context) error {
 	if err := l.folder.removeSnapshots(at, keep); err != nil {
 		l.logger.Warn("could not remove old snapshots; the next checkpoint does", "error", err)
 	}
+	for _, keeper := range fileKeepers(l.machines) {
+		if err := keeper.Keep(keep != at); err != nil {
+			l.logger.Warn("could not remove old files; the next checkpoint does", "error", err)
+		}
+	}
 	return nil
+}
+
+// collect gets the parts of a snapshot. The spares give way to the files of machines.
+func collect(
+	ctx context.Context, l *Log, finish map[Kind]func(context.Context) ([]byte, error),
+) ([]part, error) {
+	parts := make([]part, 0, len(finish))
+	for _, kind := range slices.Sorted(maps.Keys(finish)) {
+		data, err := finish[kind](ctx)
+		_, files := l.machines[kind].(FileKeeper)
+		if err != nil && files && mayPass(err) && l.dropSpares() {
+			data, err = finish[kind](ctx)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("machine %d: %w", kind, err)
+		}
+		parts = append(parts, part{kind: kind, data: data})
+	}
+	return parts, nil
 }
 
 // freeze captures all machines at one instant. It returns no functions if the log has not grown.

@@ -20,7 +20,8 @@
 //
 //	LOCK            held while the log is open, with the directory itself
 //	FORMAT          the version of the directory
-//	snapshot-L      every machine's state at LSN L; the two newest are kept
+//	snapshot-L      every machine's state at LSN L, or the names of files with it; the two
+//	                newest are kept
 //	wal/G.wal       frames; G is the file's generation
 //
 // An LSN counts the bytes of frames, and no others, over all files. A file's first block holds
@@ -63,6 +64,9 @@
 // is durable up to that instant, collects the snapshots, which may take long, and makes them
 // durable. Commits continue meanwhile. Close makes a checkpoint, so the next start replays no
 // frame.
+//
+// A machine may keep most of its state in files of its own, which its snapshots name: see
+// FileKeeper. The log tells it which snapshots are kept.
 //
 // The log keeps the snapshot before the newest one, and the files from there on; it reuses those
 // before. A start that finds the newest snapshot damaged restores the older one and replays more.

@@ -20,6 +20,7 @@ import (
 //	4  a log file's first block says when its frames are acknowledged, and a note whether the
 //	   log ended in order; frames and snapshots of records know numbers that were skipped
 //	5  snapshots of records know records that a repair found lost
+//	6  snapshots of items name data files, which hold most items
 //
 // A successful start raises the number at its end, before the first write in a form that the
 // older version does not know. Files of the older version stay as they are until they are
@@ -31,7 +32,7 @@ import (
 const (
 	formatNew     = 0 // a directory without FORMAT
 	formatNotes   = 3
-	formatVersion = 5
+	formatVersion = 6
 	formatName    = "FORMAT"
 	maxFormatSize = 64
 )

@@ -40,9 +40,9 @@ func (in *inspector) snapshots(files logFiles) error {
 	}
 	for _, each := range images {
 		if chosen != nil || empty {
-			in.found.Spare = append(in.found.Spare, each.damage...)
+			in.found.Spare = addDamage(in.found.Spare, each.damage)
 		} else {
-			in.found.Damage = append(in.found.Damage, each.damage...)
+			in.found.Damage = addDamage(in.found.Damage, each.damage)
 		}
 	}
 	switch {
@@ -99,7 +99,37 @@ func (in *inspector) image(name string, at LSN) (image, error) {
 	if err != nil {
 		return each, err
 	}
-	return each, errors.Join(each.read(f), f.Close())
+	if err := errors.Join(each.read(f), f.Close()); err != nil {
+		return each, err
+	}
+	return each, in.verifyFiles(&each)
+}
+
+// verifyFiles reads the files that the snapshot's parts name.
+func (in *inspector) verifyFiles(each *image) error {
+	for _, p := range each.parts {
+		keeper, ok := in.recovery.machines[p.kind].(FileKeeper)
+		if !ok {
+			continue
+		}
+		spare, lost, err := keeper.Verify(p.data)
+		if err != nil {
+			return err
+		}
+		in.found.Spare = addDamage(in.found.Spare, spare)
+		each.damage = append(each.damage, lost...)
+	}
+	return nil
+}
+
+// addDamage adds damage that is not listed yet: two snapshots may name one file.
+func addDamage(list, more []*CorruptError) []*CorruptError {
+	for _, damage := range more {
+		if !slices.ContainsFunc(list, func(c *CorruptError) bool { return *c == *damage }) {
+			list = append(list, damage)
+		}
+	}
+	return list
 }
 
 // read reads every part that verifies.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -40,6 +42,24 @@ type Machine interface {
 	// instant on top of the snapshot; if the bytes already contain some of them, the machine must
 	// recognise those.
 	Freeze() func(ctx context.Context) ([]byte, error)
+}
+
+// FileKeeper is a machine that keeps a part of its snapshots in files of its own, which the
+// snapshots name. The function that Freeze returned makes such files durable before it returns. It
+// may be called again after an error.
+//
+// Restore of a FileKeeper comes before that of the other machines. If it returns a *CorruptError it
+// has changed nothing, and the log tries an older snapshot.
+type FileKeeper interface {
+	Machine
+	// Verify reads all files that a snapshot names, for an inspection, and changes nothing. spare
+	// is damage that a Restore does without, and lost damage that it does not.
+	Verify(snapshot []byte) (spare, lost []*CorruptError, err error)
+	// Began is called at the end of a start. It removes the files of checkpoints that did not end.
+	Began() error
+	// Keep is called when the snapshot of the last Freeze is durable. It removes the files that
+	// neither it nor, with older, the snapshot before it names.
+	Keep(older bool) error
 }
 
 // Log is the write-ahead log. Call Open, Register for every machine, Start, then Sequence. All
@@ -145,6 +165,19 @@ func Open(cfg Config) (*Log, error) {
 		return nil, fmt.Errorf("open the log in %s: %w", cfg.Dir, err)
 	}
 	return l, nil
+}
+
+// Config returns the log's configuration, with its defaults.
+func (l *Log) Config() Config { return l.cfg }
+
+// fileKeepers returns the machines that keep files of their own.
+func fileKeepers(machines map[Kind]Machine) (keepers []FileKeeper) {
+	for _, kind := range slices.Sorted(maps.Keys(machines)) {
+		if keeper, ok := machines[kind].(FileKeeper); ok {
+			keepers = append(keepers, keeper)
+		}
+	}
+	return keepers
 }
 
 // recovery returns the reading of the folder into the machines.

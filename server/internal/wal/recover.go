@@ -130,6 +130,19 @@ func (rec *recovery) restoreFrom(name string, at LSN) error {
 	if err != nil {
 		return err
 	}
+	// A machine with files may find them damaged. Then an older snapshot takes the place of this
+	// one, and the others must not be restored yet: they can be only once.
+	slices.SortStableFunc(parts, func(a, b part) int {
+		_, first := rec.machines[a.kind].(FileKeeper)
+		_, second := rec.machines[b.kind].(FileKeeper)
+		switch {
+		case first == second:
+			return 0
+		case first:
+			return -1
+		}
+		return 1
+	})
 	for _, p := range parts {
 		machine := rec.machines[p.kind]
 		if machine == nil {

@@ -254,6 +254,9 @@ func (l *Log) rebase(ctx context.Context, in *inspector, lossy bool) error {
 			errs = append(errs, d.remove(f.generation))
 		}
 	}
+	for _, keeper := range fileKeepers(l.machines) {
+		errs = append(errs, keeper.Keep(false))
+	}
 	return errors.Join(errs...)
 }
 

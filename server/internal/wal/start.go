@@ -100,7 +100,15 @@ func (s *starter) begin(ctx context.Context) error {
 	if err := s.log.folder.raiseFormat(); err != nil { // also for a new one: see formatVersion
 		return err
 	}
-	return s.log.folder.removeSnapshots(from.at, from.older)
+	if err := s.log.folder.removeSnapshots(from.at, from.older); err != nil {
+		return err
+	}
+	for _, keeper := range fileKeepers(s.log.machines) {
+		if err := keeper.Began(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resume sets the log's places after a replay, and removes the files without use.

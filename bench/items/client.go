@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	batch   = 500 // records a call
+	filling = 64  // calls in flight while the table is filled
+)
+
+type client struct{ http *http.Client }
+
+func newClient() *client {
+	return &client{&http.Client{
+		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * filling},
+	}}
+}
+
+// call sends a call and discards its answer.
+func (c *client) call(ctx context.Context, address, operation string, body []byte) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/",
+		bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	service, contentType := "Kinesis_20131202", "application/x-amz-json-1.1"
+	if strings.HasSuffix(operation, "Item") || strings.HasSuffix(operation, "Table") {
+		service, contentType = "DynamoDB_20120810", "application/x-amz-json-1.0"
+	}
+	r.Header.Set("X-Amz-Target", service+"."+operation)
+	r.Header.Set("Content-Type", contentType)
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+		return fmt.Errorf("%s: %s %s", operation, answer.Status, text)
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err
+}
+
+// putRecords returns the body of a call with records of 1 KiB.
+func putRecords(seed int) []byte {
+	var body bytes.Buffer
+	body.WriteString(`{"StreamName":"bench","Records":[`)
+	data := base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{byte(seed)}, 1024))
+	for i := range batch {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		_, _ = fmt.Fprintf(&body, `{"PartitionKey":"key-%d-%d","Data":"%s"}`, seed, i, data)
+	}
+	body.WriteString(`]}`)
+	return body.Bytes()
+}
+
+// update returns the body of the renewal of a lease in an item.
+func update(item, n int) []byte {
+	return fmt.Appendf(nil, `{"TableName":"items","Key":{"id":{"S":"item-%d"}},
+		"UpdateExpression":"SET leaseCounter = :c",
+		"ExpressionAttributeValues":{":c":{"N":"%d"}}}`, item, n%900+100)
+}
+
+// fill makes a table and its items.
+func (s *subject) fill(ctx context.Context) error {
+	err := s.client.call(ctx, s.Address, "CreateTable", []byte(`{"TableName":"items",
+		"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"BillingMode":"PAY_PER_REQUEST",
+		"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`))
+	if err != nil {
+		return err
+	}
+	pad := strings.Repeat("x", 960)
+	var next atomic.Int64
+	var group sync.WaitGroup
+	var failed atomic.Pointer[error]
+	for range filling {
+		group.Go(func() {
+			for failed.Load() == nil {
+				n := int(next.Add(1)) - 1
+				if n >= s.items {
+					return
+				}
+				err := s.client.call(ctx, s.Address, "PutItem", fmt.Appendf(nil,
+					`{"TableName":"items","Item":{"id":{"S":"item-%d"},"leaseCounter":{"N":"100"},
+					"leaseOwner":{"S":"worker-%d"},"pad":{"S":"%s"}}}`, n, n%100, pad))
+				if err != nil {
+					failed.Store(&err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if err := failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}

@@ -1,7 +1,0 @@
-//go:build race
-
-package cli_test
-
-// underRace: processes are several times slower, and one seed of each kill loop shows the
-// detector all that there is; the plain run takes the others.
-const underRace = true
