@@ -12,7 +12,7 @@ import (
 
 // health answers 200 "ok" if calls are served, and otherwise 503 with the reason. Further lines say
 // so while the server's clock and the system's differ by more than a minute, and while the memory
-// for data is full.
+// for data is nearly full.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	s.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -25,16 +25,16 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n"+s.clockLine()+s.memoryLine())
 }
 
-// memoryLine returns the line on a full memory, or "". A full memory does not make the server
-// unhealthy: whoever ends unhealthy servers would lose all data.
+// memoryLine returns the line on a nearly full memory, or "". Even a full one does not make the
+// server unhealthy: whoever ends unhealthy servers would lose all data.
 func (s *Server) memoryLine() string {
 	engine, now := s.enter()
 	if now != ready {
 		return ""
 	}
 	defer s.leave()
-	if err := engine.memory.Full(); err != nil {
-		return err.Error() + "\n"
+	if text := engine.memory.Warning(); text != "" {
+		return text + "\n"
 	}
 	return ""
 }

@@ -67,7 +67,7 @@ func TestMemoryLimitOfRecords(t *testing.T) {
 	if !errors.As(err, &throttled) || !strings.Contains(throttled.ErrorMessage(), "--memory") {
 		t.Errorf("PutRecord: %v", err)
 	}
-	if code, text := v.health(t); code != http.StatusOK {
+	if code, text := v.health(t); code != http.StatusOK || !strings.Contains(text, "--memory") {
 		t.Errorf("health: %d %s", code, text)
 	}
 	if got := v.count(t, "s"); got != stored {

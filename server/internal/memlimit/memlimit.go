@@ -60,9 +60,23 @@ func (l *Limit) Full() error {
 	return l.refusal()
 }
 
-func (l *Limit) refusal() error {
-	return fmt.Errorf("%w: %s of the %s of --memory (Config.MemoryLimit) are in use: delete data, "+
-		"or wait until they expire", ErrFull, size(l.Used()), size(l.most))
+// nearly is the part of the limit that is left when Warning begins: one part in so many. A large
+// call is refused earlier than a small one.
+const nearly = 16
+
+// Warning returns a sentence if little is left, or "".
+func (l *Limit) Warning() string {
+	if l == nil || l.Used() < l.most-l.most/nearly {
+		return ""
+	}
+	return "the memory for data is nearly full: " + l.use()
+}
+
+func (l *Limit) refusal() error { return fmt.Errorf("%w: %s", ErrFull, l.use()) }
+
+func (l *Limit) use() string {
+	return fmt.Sprintf("%s of the %s of --memory (Config.MemoryLimit) are in use: delete data, or "+
+		"wait until they expire", size(l.Used()), size(l.most))
 }
 
 // size writes a number of bytes in MiB.

@@ -29,6 +29,12 @@ func TestLimit(t *testing.T) {
 	if err := l.Take(1); err != nil {
 		t.Errorf("1 beside 99 in files: %v", err)
 	}
+	if text := l.Warning(); !strings.Contains(text, "nearly full") {
+		t.Errorf("100 of 100 are in use, and the warning is %q", text)
+	}
+	if files = 50; l.Warning() != "" {
+		t.Errorf("half is in use, and the warning is %q", l.Warning())
+	}
 }
 
 // TestLimitTogether checks that calls at once do not pass the limit together.
@@ -58,4 +64,7 @@ func TestNoLimit(t *testing.T) {
 		t.Error(err)
 	}
 	l.GiveBack(1 << 50)
+	if l.Warning() != "" {
+		t.Error(l.Warning())
+	}
 }
