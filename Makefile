@@ -129,6 +129,14 @@ bench-consumers: build ## readers of a backlog beside the Java KCL, as tables
 bench-attacks: build ## a server under attack: the calls of others, and its memory, as a table
 	go run ./bench/attacks
 
+.PHONY: bench-idle
+bench-idle: build ## a server's start, and its memory while it is idle, as a table
+	go run ./bench/idle
+
+.PHONY: bench-memory
+bench-memory: build ## a server with data in memory up to its limit, as a table
+	go run ./bench/memory
+
 .PHONY: bench-items
 bench-items: build ## what many items cost a server, as a table; RUNNEL_ITEMS=1000000 times a start alone
 	go run ./bench/items

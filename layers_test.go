@@ -42,6 +42,7 @@ var layers = [][]string{
 		"internal/shardid",
 		"internal/spell",
 		"internal/sqldb",
+		"internal/startup",
 		"internal/streamref",
 		"internal/vfs",
 		"keyspace",
@@ -60,6 +61,7 @@ var layers = [][]string{
 		"keyspace/allocate",
 		"keyspace/load",
 		"server/internal/limit",
+		"server/internal/memlimit",
 		"server/internal/wal",
 	},
 	{

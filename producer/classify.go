@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"regexp"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
@@ -54,12 +55,14 @@ func verdictOf(r *types.PutRecordsResultEntry) verdict {
 	}
 }
 
-var shardID = regexp.MustCompile(`\bshardId-[0-9]{1,100}\b`)
+var shardID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\bshardId-[0-9]{1,100}\b`)
+})
 
 // shardIn returns the shard that is named in the message of a refused record, as AWS documents it
 // ("PutRecords"), or "".
 func shardIn(message string) runnel.ShardID {
-	return runnel.ShardID(shardID.FindString(message))
+	return runnel.ShardID(shardID().FindString(message))
 }
 
 // fateOfClass maps each class of error to the fate of the call's records.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/runnel-stream/runnel/internal/awserr"
@@ -29,11 +30,17 @@ const (
 )
 
 var (
-	streamName = regexp.MustCompile(`^(?:` + namePattern + `)$`)
-	hashKey    = regexp.MustCompile(`^(?:` + hashPattern + `)$`)
+	streamName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:` + namePattern + `)$`)
+	})
+	hashKey = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^(?:` + hashPattern + `)$`)
+	})
 	// streamARN is stricter than the API's pattern: an ARN without a valid name is no stream's.
-	streamARN = regexp.MustCompile(
-		`^arn:aws.*:kinesis:.*:\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
+	streamARN = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(
+			`^arn:aws.*:kinesis:.*:\d{12}:stream/([a-zA-Z0-9_.-]{1,128})$`)
+	})
 )
 
 // check returns the faults of a request, or nil, so that the proxy takes no record of a wrong
@@ -195,7 +202,7 @@ func (v *violations) checkHashKey(i int, hash *string) {
 		return
 	}
 	before := len(v.texts)
-	v.pattern(v.member(i, "explicitHashKey"), *hash, hashKey, hashPattern)
+	v.pattern(v.member(i, "explicitHashKey"), *hash, hashKey(), hashPattern)
 	if len(v.texts) == before && v.outOfRange == nil {
 		v.outOfRange = hash
 	}
@@ -203,11 +210,11 @@ func (v *violations) checkHashKey(i int, hash *string) {
 
 func (v *violations) checkStream(r *wire.StreamRef) {
 	if name := r.StreamName; name != nil {
-		v.pattern("streamName", *name, streamName, namePattern)
+		v.pattern("streamName", *name, streamName(), namePattern)
 		v.length("streamName", *name, utf8.RuneCountInString(*name), 1, maxName)
 	}
 	if arn := r.StreamARN; arn != nil {
-		v.pattern("streamARN", *arn, streamARN, arnPattern)
+		v.pattern("streamARN", *arn, streamARN(), arnPattern)
 		v.length("streamARN", *arn, utf8.RuneCountInString(*arn), 1, maxARN)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -60,7 +61,9 @@ func (w *world) identify(ctx context.Context, r *wire.StreamRef) (string, error)
 }
 
 // underAccount matches the account in the message "Stream … under account … not found."
-var underAccount = regexp.MustCompile(` under account (\d{12})\b`)
+var underAccount = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(` under account (\d{12})\b`)
+})
 
 // find asks for a stream of that name. Both the description of a stream and the error for a missing
 // one name the account, and no other operation of the API does. The result is nil if the answer
@@ -69,7 +72,7 @@ func (w *world) find(ctx context.Context, name string) (*wire.World, error) {
 	found, err := w.client.DescribeStreamSummary(ctx,
 		&kinesis.DescribeStreamSummaryInput{StreamName: &name})
 	if awserr.Kinesis.Of(err) == awserr.Missing {
-		if account := underAccount.FindStringSubmatch(awserr.Message(err)); account != nil {
+		if account := underAccount().FindStringSubmatch(awserr.Message(err)); account != nil {
 			return &wire.World{Region: w.client.Options().Region, Account: account[1]}, nil
 		}
 		return nil, nil

@@ -22,6 +22,10 @@ type Config struct {
 	Dir string
 	// Memory keeps all data in memory; they are gone when the server ends. Default false.
 	Memory bool
+	// MemoryLimit bounds the memory that the data take, in bytes, if Memory is set: records, items
+	// and the server's files for them. At the limit calls that store more are throttled, until data
+	// are deleted or expire. Buffers of calls come on top. Default 0: no limit; at least 16 MiB.
+	MemoryLimit int64
 	// SyncInterval, if above 0, is the time between two syncs of the disk. Calls are then
 	// acknowledged before the sync, so a power cut may lose the data of that time. Default 0: every
 	// acknowledgement is synced first.
@@ -107,7 +111,17 @@ const (
 	maxAnswers             = 128 << 20 // bytes of answers that are made or sent
 	memoryLogFileSize      = 16 << 20  // more than the largest call
 	defaultShutdownTimeout = 10 * time.Second
+	minMemoryLimit         = 16 << 20
 )
+
+// share returns the size of a part of the server that takes up to most bytes: less with a small
+// MemoryLimit, of which several such parts must not take the whole.
+func (s *settings) share(most int64) int64 {
+	if s.MemoryLimit == 0 {
+		return most
+	}
+	return min(most, s.MemoryLimit/16)
+}
 
 // settings are a Config with its defaults, its parsed texts, and the parts that tests replace.
 type settings struct {
@@ -116,6 +130,7 @@ type settings struct {
 	credentials *wire.Credentials // nil: none are asked for
 	limits      *limit.Plan       // nil: none
 	guard       *origin.Guard
+	files       interface{ Memory() int64 } // the file system, if it is in memory
 }
 
 func newSettings(cfg Config, options []seam.Option) (settings, error) {
@@ -130,7 +145,7 @@ func newSettings(cfg Config, options []seam.Option) (settings, error) {
 		s.Dir = defaultDir
 	}
 	if s.LogFileSize == 0 && s.Memory {
-		s.LogFileSize = memoryLogFileSize
+		s.LogFileSize = s.share(memoryLogFileSize)
 	}
 	if s.FS == nil && s.Memory {
 		s.FS = vfs.NewMem()
@@ -138,6 +153,7 @@ func newSettings(cfg Config, options []seam.Option) (settings, error) {
 	if s.FS == nil {
 		s.FS = vfs.OS{}
 	}
+	s.files, _ = s.FS.(interface{ Memory() int64 })
 	if s.Account == "" {
 		s.Account = wire.DefaultAccount
 	}
@@ -223,6 +239,10 @@ func (c Config) check() (faults []error) {
 	fault(c.MaxBodies != 0 && c.MaxBodies < wire.MaxBody, "MaxBodies", c.MaxBodies,
 		fmt.Sprintf("want at least %d, the longest body", wire.MaxBody))
 	fault(c.SyncInterval < 0, "SyncInterval", c.SyncInterval, "want 0 or more")
+	fault(c.MemoryLimit != 0 && c.MemoryLimit < minMemoryLimit, "MemoryLimit", c.MemoryLimit,
+		fmt.Sprintf("want at least %d, 16 MiB", minMemoryLimit))
+	fault(c.MemoryLimit != 0 && !c.Memory, "MemoryLimit", c.MemoryLimit,
+		"want it with Memory alone: a disk has a limit of its own")
 	fault(c.ItemsMemory < 0, "ItemsMemory", c.ItemsMemory, "want 0 or more")
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout", c.ShutdownTimeout, "want 0 or more")
 	for _, stream := range c.Streams {

@@ -11,6 +11,7 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/dynamo"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 	"github.com/runnel-stream/runnel/server/internal/kinesis"
+	"github.com/runnel-stream/runnel/server/internal/memlimit"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
@@ -26,6 +27,7 @@ type engine struct {
 	items    *itemstore.Store
 	dynamo   *dynamo.Service
 	watch    *cloudwatch.Service
+	memory   *memlimit.Limit         // nil: none
 	services map[string]wire.Service // by Call.Service
 	schedule schedule
 }
@@ -34,7 +36,7 @@ type engine struct {
 func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine, error) {
 	log, err := wal.Open(wal.Config{
 		FS: cfg.FS, Dir: cfg.Dir, SyncInterval: cfg.SyncInterval, FileSize: cfg.LogFileSize,
-		Inline: cfg.Memory, KeepOne: cfg.Memory,
+		Inline: cfg.Memory, KeepOne: cfg.Memory, MaxPending: cfg.share(maxPending),
 		Logger: cfg.Logger,
 	})
 	if errors.Is(err, vfs.ErrLocked) {
@@ -45,6 +47,14 @@ func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine
 		return nil, fmt.Errorf("open the data directory %s: %w", cfg.Dir, err)
 	}
 	e := &engine{log: log}
+	if cfg.MemoryLimit > 0 && cfg.files != nil {
+		// The files have all data but the items, the records that wait to be copied to segments,
+		// and what describes a shard.
+		e.memory = memlimit.New(cfg.MemoryLimit, func() int64 {
+			return cfg.files.Memory() + log.Pending() + shardMemory*int64(e.shards.Count()) +
+				e.items.Memory().Used
+		})
+	}
 	if err := e.start(ctx, cfg, pauses); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the data directory %s: %w", cfg.Dir, err),
 			e.close(ctx))
@@ -62,14 +72,14 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 		SkipDamaged: cfg.SkipDamaged,
 		// One clock for records and shards, which never steps back: records of a child have arrived
 		// after those of its parents.
-		Now: e.clock.Now, OpenFiles: openSegments(),
+		Now: e.clock.Now, OpenFiles: openSegments(), SegmentSize: cfg.share(maxSegment),
 	})
 	if err != nil {
 		return err
 	}
 	e.kinesis, err = kinesis.New(kinesis.Config{
 		Log: e.log, Shards: e.shards, StreamDelay: cfg.StreamDelay, Limits: cfg.limits,
-		Clock: e.clock, Pauses: pauses, Logger: cfg.Logger,
+		Memory: e.memory, Clock: e.clock, Pauses: pauses, Logger: cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -79,7 +89,9 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 		return err
 	}
 	e.items = itemstore.New(itemstore.Config{Log: e.log, MaxMemory: cfg.ItemsMemory})
-	e.dynamo = dynamo.New(dynamo.Config{Items: e.items, Now: e.clock.Now, Logger: cfg.Logger})
+	e.dynamo = dynamo.New(dynamo.Config{
+		Items: e.items, Now: e.clock.Now, Logger: cfg.Logger, Memory: e.memory,
+	})
 	e.services = map[string]wire.Service{
 		wire.Kinesis:    e.kinesis,
 		wire.CloudWatch: e.watch,
@@ -102,6 +114,13 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 	e.schedule.start(ctx)
 	return nil
 }
+
+const (
+	maxPending = 64 << 20 // see wal.Config.MaxPending
+	maxSegment = 32 << 20 // see shardlog.Config.SegmentSize
+	// shardMemory is the memory of a shard without records: 3 KB by measurement, of 20,000 shards.
+	shardMemory = 4 << 10
+)
 
 // openClock opens the directory's clock. A clock in memory needs no file: after a restart there are
 // no data that it could be behind.

@@ -10,8 +10,9 @@ import (
 	"github.com/runnel-stream/runnel/internal/origin"
 )
 
-// health answers 200 "ok" if calls are served, and otherwise 503 with the reason. While the
-// server's clock and the system's differ by more than a minute, a second line says so.
+// health answers 200 "ok" if calls are served, and otherwise 503 with the reason. Further lines say
+// so while the server's clock and the system's differ by more than a minute, and while the memory
+// for data is nearly full.
 func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	s.allow(w)
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -21,7 +22,21 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 		_, _ = fmt.Fprintln(w, reason)
 		return
 	}
-	_, _ = io.WriteString(w, "ok\n"+s.clockLine())
+	_, _ = io.WriteString(w, "ok\n"+s.clockLine()+s.memoryLine())
+}
+
+// memoryLine returns the line on a nearly full memory, or "". Even a full one does not make the
+// server unhealthy: whoever ends unhealthy servers would lose all data.
+func (s *Server) memoryLine() string {
+	engine, now := s.enter()
+	if now != ready {
+		return ""
+	}
+	defer s.leave()
+	if text := engine.memory.Warning(); text != "" {
+		return text + "\n"
+	}
+	return ""
 }
 
 // clockLine returns the line on the difference of the clocks, or "".

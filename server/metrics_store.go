@@ -26,6 +26,10 @@ var (
 	damagedDesc = prometheus.NewDesc("runnel_damaged_records_total",
 		"Records that reads have skipped since the start, because they are damaged on the disk; "+
 			"each counts once.", nil, nil)
+	memoryDesc = prometheus.NewDesc("runnel_memory_bytes",
+		"Bytes that the data take in memory; only with a limit on them.", nil, nil)
+	memoryLimitDesc = prometheus.NewDesc("runnel_memory_limit_bytes",
+		"The limit on them.", nil, nil)
 	diskDesc = prometheus.NewDesc("runnel_disk_bytes",
 		"Bytes that the data take, by part: log, snapshots, items, or segments.",
 		[]string{"part"}, nil)
@@ -55,6 +59,10 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 		errors.Is(segmentsErr, shardlog.ErrSync)))
 	metrics <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue,
 		float64(e.shards.Damaged()))
+	if e.memory != nil {
+		gauge(memoryDesc, e.memory.Used())
+		gauge(memoryLimitDesc, e.memory.Most())
+	}
 	use, err := e.diskUse()
 	if err != nil { // the rest is worth showing
 		s.cfg.Logger.Warn("the disk's use cannot be shown", "error", err)

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/retry"
+	"github.com/runnel-stream/runnel/internal/startup"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
@@ -23,7 +27,8 @@ type serveFlags struct {
 	addr, data, sync, auth, account, region, chaos string
 	tlsCert, tlsKey                                string
 	limits, itemsMemory                            string
-	memory, tls, child, skipDamaged, acceptClock   bool
+	tls, child, skipDamaged, acceptClock           bool
+	memory                                         memoryFlag
 	streams, allowOrigins                          []string
 	streamDelay                                    time.Duration
 }
@@ -52,7 +57,9 @@ and request id.`,
 		Example: `  runnel serve --data ./runnel-data --stream orders:4
   runnel serve --memory --stream test:1 --chaos 'seed=7 PutRecords:lose-answer%1'
   runnel serve --addr 0.0.0.0:4567 --tls --auth sigv4=keys.ini`,
-		Args: usage.NoArgs,
+		Args: func(c *cobra.Command, args []string) error {
+			return cmp.Or(f.memory.memoryWord(args), usage.NoArgs(c, args))
+		},
 		RunE: func(c *cobra.Command, _ []string) error { return runServe(con, c, f) },
 	}
 	flags := command.Flags()
@@ -60,8 +67,7 @@ and request id.`,
 		"HOST:PORT to listen on; port 0 takes a free one")
 	flags.StringVar(&f.data, "data", "",
 		"the folder that keeps everything (default ./"+defaultData+")")
-	flags.BoolVar(&f.memory, "memory", false,
-		"keep everything in memory only, until the server ends")
+	f.memory.addTo(flags)
 	flags.StringSliceVar(&f.streams, "stream", nil,
 		"NAME:SHARDS,…: streams to create if they do not exist")
 	flags.StringVar(&f.sync, "sync", "always",
@@ -127,12 +133,15 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
 	}
+	if f.memory.on {
+		defer boundHeap(cfg.MemoryLimit)()
+	}
 	srv, err := server.Open(ctx, cfg)
 	if err != nil {
 		return exit.Outside(errors.Join(err, listener.Close()))
 	}
-	where := "in memory"
-	if !f.memory {
+	where := fmt.Sprintf("in memory, at most %d MiB", cfg.MemoryLimit>>20)
+	if !f.memory.on {
 		where = "in " + cfg.Dir
 		if f.data == "" {
 			where += " (--data or --memory to choose)"
@@ -143,7 +152,7 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 		scheme = "https"
 	}
 	trust.show(con)
-	if use, err := srv.DiskUse(); err == nil && !f.memory {
+	if use, err := srv.DiskUse(); err == nil && !f.memory.on {
 		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
 	con.Say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
@@ -151,10 +160,30 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 		_, _ = fmt.Fprintf(con.Out, "%s://%s\n", scheme, listener.Addr())
 	}
 	defer f.readKeysAgain(ctx, con, srv)()
+	var settling sync.WaitGroup
+	defer settling.Wait()
+	settled, stop := context.WithCancel(ctx)
+	defer stop()
+	settling.Go(func() { settle(settled, con) })
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	return exit.Outside(errors.Join(serveErr, srv.Close(closing)))
+}
+
+// startTime is the time after which a server's start is over, and its first calls, too, which touch
+// more of the binary.
+const startTime = time.Second
+
+// settle gives the memory that only the start needed back once the start is over. It returns
+// earlier if ctx ends.
+func settle(ctx context.Context, con *console.Console) {
+	if retry.Wait(ctx, startTime) != nil {
+		return
+	}
+	if err := startup.Settle(); err != nil {
+		con.Logger().Debug("the memory of the start stays", "error", err)
+	}
 }
 
 // untilInputEnds returns a context that ends with standard input, which the parent of a child

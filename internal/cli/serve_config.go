@@ -22,13 +22,16 @@ import (
 // config reads the flags, but for TLS.
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	cfg := server.Config{
-		Memory: f.memory, Dir: f.data, Limits: f.limits, Faults: f.chaos,
+		Memory: f.memory.on, Dir: f.data, Limits: f.limits, Faults: f.chaos,
 		AllowOrigins: f.allowOrigins, SkipDamaged: f.skipDamaged,
 	}
-	if f.memory && f.data != "" {
+	if f.memory.on && f.data != "" {
 		return cfg, exit.Usage("--memory and --data exclude each other")
 	}
-	if !f.memory && f.data == "" {
+	if f.memory.on {
+		cfg.MemoryLimit = f.memory.limit()
+	}
+	if !f.memory.on && f.data == "" {
 		cfg.Dir = defaultData
 	}
 	err := f.authorize(c, &cfg)
@@ -80,7 +83,7 @@ func (f *serveFlags) check(cfg server.Config) error {
 	}
 	flags := map[string]string{
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
-		"AllowOrigins": "--allow-origin",
+		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory",
 	}
 	if flag := flags[fault.Field]; flag != "" {
 		return exit.Usage("%s: %w", flag, fault.Err)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 )
@@ -19,11 +20,17 @@ var ErrARN = errors.New("not a stream's ARN")
 const form = "arn:aws:kinesis:REGION:ACCOUNT:stream/NAME"
 
 var (
-	partition = regexp.MustCompile(`^aws(-[a-z]+)*$`)
-	region    = regexp.MustCompile(`^[a-z0-9-]+$`)
-	account   = regexp.MustCompile(`^\d{12}$`)
-	name      = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,128}$`)
+	partition = pattern(`^aws(-[a-z]+)*$`)
+	region    = pattern(`^[a-z0-9-]+$`)
+	account   = pattern(`^\d{12}$`)
+	name      = pattern(`^[a-zA-Z0-9_.-]{1,128}$`)
 )
+
+// pattern returns an expression that is compiled at its first use: commands that name no stream
+// do not pay for it at their start.
+func pattern(text string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
 
 // IsARN reports whether a text is an ARN, or meant as one. A name has no colon.
 func IsARN(stream string) bool { return strings.HasPrefix(stream, "arn:") }
@@ -44,19 +51,19 @@ func Check(stream string) error {
 	resource, is := strings.CutPrefix(parts[5], "stream/")
 	inside, _, more := strings.Cut(resource, "/consumer/")
 	switch {
-	case !partition.MatchString(parts[1]):
+	case !partition().MatchString(parts[1]):
 		return fault(fmt.Sprintf("its partition is %q", parts[1]))
 	case parts[2] != "kinesis":
 		return fault(fmt.Sprintf("its service is %q", parts[2]))
-	case !region.MatchString(parts[3]):
+	case !region().MatchString(parts[3]):
 		return fault(fmt.Sprintf("its region is %q", parts[3]))
-	case !account.MatchString(parts[4]):
+	case !account().MatchString(parts[4]):
 		return fault(fmt.Sprintf("its account is %q", parts[4]))
 	case !is:
 		return fault(fmt.Sprintf("its resource is %q", parts[5]))
-	case more && name.MatchString(inside):
+	case more && name().MatchString(inside):
 		return fault("it is a consumer's")
-	case !name.MatchString(resource):
+	case !name().MatchString(resource):
 		return fault(fmt.Sprintf("its stream's name is %q", resource))
 	}
 	return nil
@@ -67,7 +74,7 @@ var errName = errors.New("no stream's name: want 1 to 128 of a-z, A-Z, 0-9, '_',
 
 // CheckName returns an error for a text that is neither a name nor a stream's ARN.
 func CheckName(stream string) error {
-	if !IsARN(stream) && !name.MatchString(stream) {
+	if !IsARN(stream) && !name().MatchString(stream) {
 		return errName
 	}
 	return Check(stream)

@@ -19,6 +19,7 @@ type Mem struct {
 	track bool // record the state for Crash
 	limit atomic.Int64
 	used  atomic.Int64
+	pages atomic.Int64
 
 	// instant is held shared by changes of files and exclusively by Crash; used only with track.
 	// Take it after mu and before a node's own lock.
@@ -50,6 +51,10 @@ func (m *Mem) SetLimit(bytes int64) { m.limit.Store(bytes) }
 
 // Used returns the sum of the files' lengths.
 func (m *Mem) Used() int64 { return m.used.Load() }
+
+// Memory returns the bytes of memory that the files take: that of their pages. A file of one byte
+// takes a page, and a file that was only allocated takes none.
+func (m *Mem) Memory() int64 { return m.pages.Load() * pageSize }
 
 // Create implements FS.
 func (m *Mem) Create(name string) (File, error) {

@@ -100,6 +100,7 @@ func (c *crash) file(old *memData) *memData {
 			*d.pages[i] = *pg
 		}
 	}
+	d.count(pagesIn(d.pages))
 	d.size = c.size(old.unsync.size, old.size)
 	for _, s := range sortedKeys(old.unsync.before, old.unsync.doomed) {
 		before, ok := old.unsync.before[s]

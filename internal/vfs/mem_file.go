@@ -264,6 +264,7 @@ func (d *memData) shrink(size int64) {
 func (d *memData) zeroTail() {
 	keep := int((d.size + pageSize - 1) / pageSize)
 	if keep < len(d.pages) {
+		d.count(-pagesIn(d.pages[keep:]))
 		clear(d.pages[keep:])
 		d.pages = d.pages[:keep]
 	}
@@ -285,8 +286,26 @@ func (d *memData) pageFor(i int64) *page {
 	}
 	if d.pages[i] == nil {
 		d.pages[i] = new(page)
+		d.count(1)
 	}
 	return d.pages[i]
+}
+
+// count counts pages that the file has got, or with n below 0 lost.
+func (d *memData) count(n int64) {
+	if !d.gone {
+		d.fs.pages.Add(n)
+	}
+}
+
+// pagesIn returns the number of pages that are there.
+func pagesIn(pages []*page) (n int64) {
+	for _, pg := range pages {
+		if pg != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // remember saves the old content of the sectors of [lo, hi) before a change.
@@ -343,6 +362,7 @@ func (d *memData) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.gone {
+		d.count(-pagesIn(d.pages))
 		d.gone = true
 		d.fs.used.Add(-d.size)
 	}

@@ -3,6 +3,7 @@ package vfs
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -122,9 +123,49 @@ func TestMemFileIsASlice(t *testing.T) {
 				if m.Used() != int64(len(model)) {
 					r.Fatalf("Used = %d, want %d", m.Used(), len(model))
 				}
+				wantMemory(r, m)
 			},
 		})
 	})
+}
+
+// wantMemory checks Memory against the pages of the files.
+func wantMemory(t interface{ Fatalf(string, ...any) }, m *Mem) {
+	var pages int64
+	for _, n := range m.root.entries {
+		pages += pagesIn(n.data.pages)
+	}
+	if m.Memory() != pages*pageSize {
+		t.Fatalf("Memory = %d, and the files have %d pages", m.Memory(), pages)
+	}
+}
+
+// TestMemMemory checks that removed and replaced files give their memory back, once, and that the
+// disk after a crash counts its own.
+func TestMemMemory(t *testing.T) {
+	m := NewCrashable()
+	for _, name := range []string{"f", "g", "h"} {
+		f, err := m.Create(name)
+		must(t, err)
+		_, err = f.WriteAt(make([]byte, 3*pageSize), pageSize/2)
+		must(t, err)
+		must(t, f.Allocate(10*pageSize))
+	}
+	must(t, m.SyncDir("."))
+	wantMemory(t, m)
+	f, err := m.Open("f")
+	must(t, err)
+	must(t, m.Remove("f"))
+	_, err = f.WriteAt([]byte{1}, 5*pageSize) // a handle is left
+	must(t, err)
+	must(t, f.Truncate(0))
+	must(t, m.Rename("g", "h"))
+	wantMemory(t, m)
+	if want := int64(4 * pageSize); m.Memory() != want {
+		t.Errorf("Memory = %d, want %d", m.Memory(), want)
+	}
+	after := m.Crash(rand.New(rand.NewPCG(1, 1)))
+	wantMemory(t, after)
 }
 
 func BenchmarkMemAppend(b *testing.B) {

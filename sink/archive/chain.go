@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/runnel-stream/runnel"
@@ -59,9 +60,11 @@ func parseStream(base string) (Stream, error) {
 // names matches the names that Kinesis allows for streams and shards (API reference, "StreamName",
 // "ShardId"). They become names of folders, so it excludes ".", "..", and every name that begins
 // with a dot, which would be invisible.
-var names = regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9_.-]{0,127}$`)
+var names = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-zA-Z0-9_-][a-zA-Z0-9_.-]{0,127}$`)
+})
 
-func isName(text string) bool { return names.MatchString(text) }
+func isName(text string) bool { return names().MatchString(text) }
 
 // chain reads the links of one shard.
 type chain struct {

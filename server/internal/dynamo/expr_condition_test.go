@@ -189,7 +189,7 @@ func TestConditionFaults(t *testing.T) {
 // TestWords has every word of the grammar and the reserved words in three spellings, and other
 // words.
 func TestWords(t *testing.T) {
-	for _, set := range []words{reserved, grammarWords} {
+	for _, set := range []words{reserved(), grammarWords} {
 		for word := range set {
 			lower := strings.ToLower(word)
 			if !set.has(word) || !set.has(lower) || !set.has(word[:1]+lower[1:]) {

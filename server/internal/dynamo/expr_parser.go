@@ -190,7 +190,7 @@ func (p *parser) path() path {
 func (p *parser) name() step {
 	switch t := p.peek(); t.kind {
 	case tokenName:
-		if reserved.has(t.text) {
+		if reserved().has(t.text) {
 			p.fail("Attribute name is a reserved keyword; reserved keyword: %s", t.text)
 		}
 		p.next()

@@ -1,10 +1,14 @@
 package dynamo
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // reserved are the words that an expression cannot use as an attribute's name, in any case
 // (Amazon DynamoDB Developer Guide, "Reserved words in DynamoDB").
-var reserved = wordSet(`
+var reserved = sync.OnceValue(func() words {
+	return wordSet(`
 ABORT ABSOLUTE ACTION ADD AFTER AGENT AGGREGATE ALL ALLOCATE ALTER ANALYZE AND ANY ARCHIVE ARE
 ARRAY AS ASC ASCII ASENSITIVE ASSERTION ASYMMETRIC AT ATOMIC ATTACH ATTRIBUTE AUTH AUTHORIZATION
 AUTHORIZE AUTO AVG BACK BACKUP BASE BATCH BEFORE BEGIN BETWEEN BIGINT BINARY BIT BLOB BLOCK
@@ -51,6 +55,7 @@ USERS USING UUID VACUUM VALUE VALUED VALUES VARCHAR VARIABLE VARIANCE VARINT VAR
 VIRTUAL VOID WAIT WHEN WHENEVER WHERE WHILE WINDOW WITH WITHIN WITHOUT WORK WRAPPED WRITE YEAR
 ZONE
 `)
+})
 
 // words is a set of words in capitals.
 type words map[string]struct{}

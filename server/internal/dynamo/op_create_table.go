@@ -21,6 +21,9 @@ func (s *Service) createTable(ctx context.Context, call *wire.Call) ([]byte, err
 	if err != nil {
 		return nil, err
 	}
+	if err := s.memory.Full(); err != nil {
+		return nil, err
+	}
 	_, err = s.items.CreateTable(ctx, meta)
 	switch {
 	case errors.Is(err, itemstore.ErrTableExists):

@@ -36,6 +36,9 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 		return nil, err
 	}
 	outcome, err := s.items.Transact(ctx, steps, len(call.Body), r.token)
+	if full := fullIn(outcome.Errs); full != nil {
+		return nil, full
+	}
 	switch {
 	case errors.Is(err, itemstore.ErrCancelled):
 		for i, w := range outcome.Written {

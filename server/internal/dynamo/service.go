@@ -9,6 +9,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
+	"github.com/runnel-stream/runnel/server/internal/memlimit"
 )
 
 // Config configures a Service.
@@ -16,6 +17,8 @@ type Config struct {
 	Items  *itemstore.Store // required
 	Now    func() time.Time // the server's clock; required
 	Logger *slog.Logger     // gets creations and deletions of tables; default slog.Default()
+	// Memory is the limit on the memory of all data, if they are kept in memory. Default nil: none.
+	Memory *memlimit.Limit
 }
 
 func (c Config) withDefaults() Config {
@@ -42,6 +45,7 @@ type Service struct {
 	items  *itemstore.Store
 	now    func() time.Time
 	logger *slog.Logger
+	memory *memlimit.Limit
 }
 
 var _ wire.Service = (*Service)(nil)
@@ -49,7 +53,7 @@ var _ wire.Service = (*Service)(nil)
 // New returns a service on cfg.Items. cfg must pass Validate.
 func New(cfg Config) *Service {
 	cfg = cfg.withDefaults()
-	return &Service{cfg.Items, cfg.Now, cfg.Logger}
+	return &Service{cfg.Items, cfg.Now, cfg.Logger, cfg.Memory}
 }
 
 // operation answers one kind of call.

@@ -116,9 +116,13 @@ func (s *Service) step(
 		case a.condition != nil && !a.condition.holds(old):
 			return nil, errCondition
 		case a.update != nil:
-			return a.update.apply(old, a.key)
+			return s.roomFor(old, func(itemstore.Item) (itemstore.Item, error) {
+				return a.update.apply(old, a.key)
+			})
 		}
-		return a.item, nil // nil for Delete
+		return s.roomFor(old, func(itemstore.Item) (itemstore.Item, error) {
+			return a.item, nil // nil for Delete
+		})
 	}
 	return step, wrong, nil
 }

@@ -81,7 +81,7 @@ func (s *Service) commit(
 			if err := w.allow(old); err != nil {
 				return nil, err
 			}
-			return change(old)
+			return s.roomFor(old, change)
 		})
 	return w.count(t, written, err)
 }

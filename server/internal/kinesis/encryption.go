@@ -3,6 +3,7 @@ package kinesis
 import (
 	"context"
 	"regexp"
+	"sync"
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
@@ -10,15 +11,17 @@ import (
 
 // keyID matches the forms of a KeyId that the model's documentation lists: a key's id, that of
 // a multi-Region key, an alias, and the ARNs of all of them.
-var keyID = regexp.MustCompile(`^(?i:` +
-	`(arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/)?` +
-	`([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})` +
-	`|(arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/[a-z0-9/_-]+)$`)
+var keyID = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?i:` +
+		`(arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/)?` +
+		`([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})` +
+		`|(arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:)?alias/[a-z0-9/_-]+)$`)
+})
 
 // checkKeyID returns an error unless the id has a valid form. It cannot check whether the key
 // exists. The text is KMS's own; that Kinesis passes it on is a guess.
 func checkKeyID(id string) *wire.Error {
-	if !keyID.MatchString(id) {
+	if !keyID().MatchString(id) {
 		return fail(codeKeyNotFound, "Invalid keyId %s", id)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/bootclock"
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/memlimit"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
 	"github.com/runnel-stream/runnel/server/internal/wal"
@@ -55,13 +56,15 @@ func (w *writer) tooLate(o *wire.Origin, now moment) error {
 }
 
 // NotStored reports whether an error proves that the call changed nothing: the log or the segments
-// accept no writes at the moment, or the call came too late. The call may be sent again.
+// accept no writes at the moment, the memory is full, or the call came too late. The call may be
+// sent again.
 func NotStored(err error) bool {
 	if errors.As(err, new(*wal.PoisonedError)) { // whatever its cause was
 		return false
 	}
 	for _, refusal := range []error{
-		errLate, pause.ErrPaused, wal.ErrStalled, shardlog.ErrStalled, shardlog.ErrSync,
+		errLate, pause.ErrPaused, memlimit.ErrFull,
+		wal.ErrStalled, shardlog.ErrStalled, shardlog.ErrSync,
 	} {
 		if errors.Is(err, refusal) {
 			return true

@@ -83,6 +83,9 @@ func (s *Service) createStream(
 	if st.Tags, err = addTags(nil, in.Tags, streamOwner(world, st.Name)); err != nil {
 		return nil, err
 	}
+	if err := s.streams.memory.Full(); err != nil {
+		return nil, err
+	}
 	return nil, s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now moment) error {
 		if s.streams.catalogue.Find(world, st.Name, now) != nil {
 			return fail(codeInUse, "Stream %s under account %s already exists.",

@@ -2,11 +2,13 @@ package kinesis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
+	"github.com/runnel-stream/runnel/server/internal/memlimit"
 )
 
 type putRecordsInput struct {
@@ -47,7 +49,7 @@ func recordMember(i int) string { return fmt.Sprintf("records.%d.member.", i+1) 
 // putRecords stores up to 500 records. It refuses or accepts the request as a whole. In an accepted
 // request single records may fail; the results say so, in the request's order. A server that cannot
 // store now, or not this late, fails every record in the results: the API has no error for a whole
-// call that says for certain that nothing was stored.
+// call that says for certain that nothing was stored. A full memory is a limit, as a shard's is.
 func (s *Service) putRecords(
 	ctx context.Context, world wire.World, in *putRecordsInput,
 ) (any, error) {
@@ -58,6 +60,10 @@ func (s *Service) putRecords(
 		results: results, member: recordMember,
 	})
 	switch {
+	case errors.Is(err, memlimit.ErrFull):
+		for i := range results {
+			results[i].code, results[i].message = codeThrottled, "Rate exceeded. ("+err.Error()+")"
+		}
 	case NotStored(err):
 		for i := range results {
 			results[i].code = codeRecordInternal

@@ -69,6 +69,14 @@ const putPiece = 1 << 20
 // error it is unknown whether they were stored, unless the error is an *wire.Error or one of
 // NotStored: then none is.
 func (w *writer) put(ctx context.Context, world wire.World, p putRequest) error {
+	size := int64(0)
+	for i := range p.entries {
+		size += int64(p.entries[i].Size()) + frameOverhead
+	}
+	if err := w.streams.memory.Take(size); err != nil {
+		return err
+	}
+	defer w.streams.memory.GiveBack(size)
 	name, err := p.target.name(world)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
+	"github.com/runnel-stream/runnel/server/internal/memlimit"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
 	"github.com/runnel-stream/runnel/server/internal/shardlog"
@@ -32,6 +33,8 @@ type Config struct {
 	SweepEvery time.Duration
 	// Limits are the limits on throughput and calls, until SetLimits. Default nil: none.
 	Limits *limit.Plan
+	// Memory is the limit on the memory of all data, if they are kept in memory. Default nil: none.
+	Memory *memlimit.Limit
 	// Clock is the server's clock. The service raises it to the latest time in the log, and starts
 	// it; the caller closes it. Required.
 	Clock *serverclock.Clock
@@ -108,7 +111,7 @@ func New(cfg Config) (*Service, error) {
 	}
 	all := &streams{
 		log: cfg.Log, catalogue: catalogue.New(cfg.Shards), clock: clock{cfg.Clock},
-		delay: cfg.StreamDelay,
+		delay: cfg.StreamDelay, memory: cfg.Memory,
 	}
 	limits := &limiter{streams: all}
 	reshards := &resharder{streams: all, logger: cfg.Logger, wake: make(chan struct{}, 1)}

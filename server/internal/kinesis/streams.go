@@ -7,6 +7,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/memlimit"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
@@ -17,6 +18,7 @@ type streams struct {
 	catalogue *catalogue.Catalogue
 	clock     clock
 	delay     time.Duration // Config.StreamDelay
+	memory    *memlimit.Limit
 }
 
 // changeSize is about the size of the frames of a change.

@@ -274,6 +274,13 @@ func (s *Store) all() []*Shard {
 	return shards
 }
 
+// Count returns the number of shards, visible or not yet.
+func (s *Store) Count() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.mu.shards)
+}
+
 // Bytes returns the size of the segments on the disk.
 func (s *Store) Bytes() int64 { return s.bytes.Load() }
 

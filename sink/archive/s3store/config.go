@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -69,7 +70,7 @@ func ParseURL(text string) (Place, error) {
 		return Place{}, fmt.Errorf("%q: want s3://BUCKET/PREFIX", text)
 	}
 	bucket, prefix, _ := strings.Cut(text[len(scheme)+2:], "/")
-	if !buckets.MatchString(bucket) {
+	if !buckets().MatchString(bucket) {
 		return Place{}, fmt.Errorf("%q: %q cannot name a bucket: want 3 to 63 of a-z, 0-9, "+
 			"'-' and '.', as s3://BUCKET/PREFIX", text, bucket)
 	}
@@ -82,7 +83,9 @@ func ParseURL(text string) (Place, error) {
 }
 
 // buckets matches the names of general purpose buckets (S3 User Guide, "naming rules").
-var buckets = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+var buckets = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+})
 
 // isOdd reports whether a character of a prefix is more likely a mistake, or needs quoting.
 func isOdd(r rune) bool { return strings.ContainsRune("?#%*\\", r) || !unicode.IsPrint(r) }

@@ -64,7 +64,9 @@ var (
 	ErrDamaged = errors.New("not as a table has it")
 )
 
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+var names = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$`)
+})
 
 const (
 	layoutFile     = "_layout.json"
@@ -87,7 +89,7 @@ func Open(ctx context.Context, cfg Config) (*Table, error) {
 	if cfg.Store == nil {
 		return nil, errors.New("table: Store is missing: want that of the archive")
 	}
-	if !names.MatchString(cfg.Name) {
+	if !names().MatchString(cfg.Name) {
 		return nil, fmt.Errorf("table %q: %w", cfg.Name, ErrName)
 	}
 	if err := streamref.Check(cfg.Stream); err != nil {

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package startup
+
+func releaseBinary() error { return nil }

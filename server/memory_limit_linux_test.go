@@ -1,0 +1,239 @@
+package server_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+	"github.com/aws/aws-sdk-go-v2/service/kinesis/types"
+
+	"github.com/runnel-stream/runnel/internal/awsclient"
+	"github.com/runnel-stream/runnel/server"
+)
+
+const smallMemory = 16 << 20
+
+// TestMemoryLimitOfRecords puts far more records than the memory holds: each further one is
+// throttled with the limit's name, what was stored can be read, the server stays healthy, and the
+// room of a deleted stream is used again.
+func TestMemoryLimitOfRecords(t *testing.T) {
+	v := serve(t, server.Config{
+		Memory: true, MemoryLimit: smallMemory, StreamDelay: -1,
+		Streams: []server.StreamSpec{{Name: "s", Shards: 2}, {Name: "t", Shards: 1}},
+	})
+	put := func(stream string) (*kinesis.PutRecordsOutput, error) {
+		in := &kinesis.PutRecordsInput{StreamName: aws.String(stream)}
+		for i := range 8 {
+			in.Records = append(in.Records, types.PutRecordsRequestEntry{
+				Data: make([]byte, 64<<10), PartitionKey: aws.String(fmt.Sprint(i)),
+			})
+		}
+		return v.PutRecords(t.Context(), in)
+	}
+	var stored, refused int
+	for range 100 { // 50 MiB
+		out, err := put("s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range out.Records {
+			if r.ErrorCode == nil {
+				stored++
+				continue
+			}
+			refused++
+			if *r.ErrorCode != "ProvisionedThroughputExceededException" ||
+				!strings.Contains(*r.ErrorMessage, "--memory") {
+				t.Fatalf("a record was refused with %s, %s", *r.ErrorCode, *r.ErrorMessage)
+			}
+		}
+	}
+	t.Logf("%d records of 64 KiB in %d MiB", stored, smallMemory>>20)
+	if size := stored * 64 << 10; size < smallMemory/2 || size > smallMemory {
+		t.Errorf("%d records are stored, %d bytes of %d", stored, size, smallMemory)
+	}
+	_, err := v.PutRecord(t.Context(), &kinesis.PutRecordInput{
+		StreamName: aws.String("t"), PartitionKey: aws.String("k"), Data: make([]byte, 1<<20),
+	})
+	var throttled *types.ProvisionedThroughputExceededException
+	if !errors.As(err, &throttled) || !strings.Contains(throttled.ErrorMessage(), "--memory") {
+		t.Errorf("PutRecord: %v", err)
+	}
+	if code, text := v.health(t); code != http.StatusOK || !strings.Contains(text, "--memory") {
+		t.Errorf("health: %d %s", code, text)
+	}
+	if got := v.count(t, "s"); got != stored {
+		t.Errorf("%d records can be read, and %d were stored", got, stored)
+	}
+	if _, err := v.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{
+		StreamName: aws.String("s"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	within(t, 20*time.Second, func() bool {
+		out, err := put("t")
+		return err == nil && *out.FailedRecordCount == 0
+	})
+}
+
+// TestMemoryLimitOfShards creates streams and tables without data until the memory is full.
+func TestMemoryLimitOfShards(t *testing.T) {
+	v := serve(t, server.Config{Memory: true, MemoryLimit: smallMemory, StreamDelay: -1})
+	var err error
+	shards := 0
+	for ; err == nil && shards < 50_000; shards += 500 {
+		_, err = v.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String(fmt.Sprint("many", shards)), ShardCount: aws.Int32(500),
+		})
+	}
+	var limited *types.LimitExceededException
+	if !errors.As(err, &limited) || !strings.Contains(limited.ErrorMessage(), "--memory") {
+		t.Errorf("after %d shards: %v", shards, err)
+	}
+	_, err = v.DeleteStream(t.Context(), &kinesis.DeleteStreamInput{
+		StreamName: aws.String("many0"),
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	within(t, 20*time.Second, func() bool {
+		_, err := v.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String("again"), ShardCount: aws.Int32(1),
+		})
+		return err == nil
+	})
+}
+
+// count returns the number of records that can be read from the start of a stream.
+func (v *served) count(t *testing.T, stream string) (n int) {
+	t.Helper()
+	shards, err := v.ListShards(t.Context(), &kinesis.ListShardsInput{StreamName: &stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sh := range shards.Shards {
+		at, err := v.GetShardIterator(t.Context(), &kinesis.GetShardIteratorInput{
+			StreamName: &stream, ShardId: sh.ShardId,
+			ShardIteratorType: types.ShardIteratorTypeTrimHorizon,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for next := at.ShardIterator; ; {
+			out, err := v.GetRecords(t.Context(), &kinesis.GetRecordsInput{ShardIterator: next})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if next = out.NextShardIterator; len(out.Records) == 0 {
+				break
+			}
+			n += len(out.Records)
+		}
+	}
+	return n
+}
+
+// TestMemoryLimitOfItems fills the memory with items: those that grow are throttled, alone and in
+// transactions. Others, such as a lease's next counter, are not, and a deleted item or table makes
+// room.
+func TestMemoryLimitOfItems(t *testing.T) {
+	v := serve(t, server.Config{Memory: true, MemoryLimit: smallMemory})
+	db := dynamodb.NewFromConfig(
+		awsclient.ForServer(v.endpoint, "", awsclient.LocalRegion, nil),
+		func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	table := func(name string) {
+		t.Helper()
+		if _, err := db.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: &name, BillingMode: ddb.BillingModePayPerRequest,
+			KeySchema: []ddb.KeySchemaElement{{
+				AttributeName: aws.String("k"), KeyType: ddb.KeyTypeHash,
+			}},
+			AttributeDefinitions: []ddb.AttributeDefinition{{
+				AttributeName: aws.String("k"), AttributeType: ddb.ScalarAttributeTypeS,
+			}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	table("items")
+	data := bytes.Repeat([]byte{1}, 100<<10)
+	key := func(i int) map[string]ddb.AttributeValue {
+		return map[string]ddb.AttributeValue{"k": &ddb.AttributeValueMemberS{Value: fmt.Sprint(i)}}
+	}
+	item := func(i int) map[string]ddb.AttributeValue {
+		item := key(i)
+		item["d"] = &ddb.AttributeValueMemberB{Value: data}
+		item["c"] = &ddb.AttributeValueMemberN{Value: "1"}
+		return item
+	}
+	put := func(i int) error {
+		_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
+			TableName: aws.String("items"), Item: item(i),
+		})
+		return err
+	}
+	wantThrottled := func(what string, err error) {
+		t.Helper()
+		var throttled *ddb.ProvisionedThroughputExceededException
+		if !errors.As(err, &throttled) || !strings.Contains(throttled.ErrorMessage(), "--memory") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	n, err := 0, error(nil)
+	for ; n < 1000 && err == nil; n++ {
+		err = put(n)
+	}
+	t.Logf("%d items of 100 KiB in %d MiB", n-1, smallMemory>>20)
+	wantThrottled("PutItem", err)
+	_, err = db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: []ddb.TransactWriteItem{
+			{Put: &ddb.Put{TableName: aws.String("items"), Item: item(n)}},
+		},
+	})
+	wantThrottled("TransactWriteItems", err)
+	for what, change := range map[string]string{
+		"a counter": "SET c = c + :1", "a new attribute": "SET e = :1",
+	} {
+		_, err = db.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+			TableName: aws.String("items"), Key: key(0), UpdateExpression: &change,
+			ExpressionAttributeValues: map[string]ddb.AttributeValue{
+				":1": &ddb.AttributeValueMemberN{Value: "1"},
+			},
+		})
+		if what == "a counter" && err != nil {
+			t.Errorf("an update that does not grow: %v", err)
+		}
+		if what != "a counter" {
+			wantThrottled(what, err)
+		}
+	}
+	for i := 1; i < n/2; i++ { // a snapshot may take the room of the first ones
+		if _, err = db.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: aws.String("items"), Key: key(i),
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := put(1); err != nil {
+		t.Errorf("a put after deletions: %v", err)
+	}
+	if _, err := db.DeleteTable(t.Context(), &dynamodb.DeleteTableInput{
+		TableName: aws.String("items"),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	table("items")
+	for i := range 3 {
+		if err := put(i); err != nil {
+			t.Errorf("a put into a new table: %v", err)
+		}
+	}
+}
