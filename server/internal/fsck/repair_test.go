@@ -248,6 +248,26 @@ func TestRepairOfMuchDamage(t *testing.T) {
 	t.Logf("%d refused", refused)
 }
 
+// A log file that was cut off loses its frames behind the cut, of whatever kind. A repair that knows
+// all about the frame at the cut still lists the others.
+func TestRepairOfACutFile(t *testing.T) {
+	o := filled(t)[0]
+	for at := 4096; at < 8300; at += 61 {
+		disk := o.clone(t)
+		for name, content := range tree(t, disk, "data") {
+			hurt := []byte(content)
+			switch {
+			case strings.HasPrefix(name, "data/snapshot-"):
+				hurt[len(hurt)/2] ^= 1 // so the log is needed from its beginning
+			case strings.HasSuffix(name, "/000000000002.wal"):
+				hurt = hurt[:at]
+			}
+			write(t, disk, name, hurt)
+		}
+		o.mend(t, disk, fmt.Sprintf("cut at %d", at))
+	}
+}
+
 // durable syncs the names of a folder's files.
 func durable(t testing.TB, disk vfs.FS, dir string) {
 	t.Helper()

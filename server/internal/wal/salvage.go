@@ -53,9 +53,24 @@ func (in *inspector) salvage(r *reader, lost LostFrames) error {
 		p, lost.From, lost.Offset = p[size:], lost.From+LSN(size), lost.Offset+int64(size)
 	}
 	if lost.From < lost.To {
-		in.lose(lost, p[min(frameHeader, len(p)):])
+		in.loseRest(r, lost, p)
 	}
 	return nil
+}
+
+// loseRest lists the rest of a damaged place as lost. A machine may know all about a frame that is
+// cut off, but nothing of those behind it.
+func (in *inspector) loseRest(r *reader, lost LostFrames, p []byte) {
+	if len(p) >= frameHeader {
+		info, ok := r.sealer.open(p, r.generation, lost.From)
+		if size := frameSize(info.length); ok && lost.From+LSN(size) < lost.To {
+			one := lost
+			one.Kind, one.To = info.kind, lost.From+LSN(size)
+			in.lose(one, p[frameHeader:])
+			lost.From, lost.Offset, p = one.To, lost.Offset+int64(size), nil
+		}
+	}
+	in.lose(lost, p[min(frameHeader, len(p)):])
 }
 
 // lose lists frames as lost, unless a machine knows all that they held.
