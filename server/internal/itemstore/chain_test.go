@@ -578,7 +578,7 @@ func TestAnUpgradeWritesAllItems(t *testing.T) {
 	const items = 300
 	for i := range items {
 		item := sized(fmt.Sprint(i), 1000, i)
-		old.mu.byID[1].put(newEntry(id(fmt.Sprint(i)).place(), encoded(item), Size(item), 0))
+		old.mu.byID[1].put(newEntry(id(fmt.Sprint(i)).place(), encoded(item), Size(item)))
 	}
 	all, err := old.Freeze()(t.Context())
 	if err != nil || all[0] != snapshotVersion {
@@ -694,7 +694,7 @@ func TestAReadOnlyStartKeepsFiles(t *testing.T) {
 	for _, table := range s.mu.byID { // so much that a snapshot names other files
 		for key := range want {
 			e := id(key).entry()
-			table.put(newEntry(e.place, encoded(sized(key, 20000, 5)), 20000, 0))
+			table.put(newEntry(e.place, encoded(sized(key, 20000, 5)), 20000))
 		}
 	}
 	for range 9 {

@@ -224,8 +224,8 @@ func FuzzDataFile(f *testing.F) {
 	key := id("a")
 	item := Item{"id": key.Hash, "v": NumberOf(1)}
 	records := []record{
-		{1, newEntry(key.place(), encoded(item), Size(item), 0)},
-		{1, newEntry(id("b").place(), "", 0, 0)},
+		{1, newEntry(key.place(), encoded(item), Size(item))},
+		{1, newEntry(id("b").place(), "", 0)},
 	}
 	of, err := folder.write(f.Context(), 1, records, 10)
 	if err != nil {

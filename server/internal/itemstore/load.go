@@ -177,7 +177,7 @@ func (b *loadBlock) decode(text string, order int) error {
 		if d.err != nil {
 			return d.err
 		}
-		r.entry = newEntry(r.place, r.body, r.size, 0)
+		r.entry = newEntry(r.place, r.body, r.size)
 		hash := uint64(0)
 		for _, digit := range []byte(r.place[:8]) {
 			hash = hash<<8 | uint64(digit)

@@ -141,13 +141,13 @@ func (s *Store) restoreRecord(r record) error {
 	}
 	if r.body == "" {
 		t.remove(r.entry, 0)
-		t.mark(newEntry(r.place, "", 0, 0)) // also if a file's record would come back only later
+		t.mark(newEntry(r.place, "", 0)) // also if a file's record would come back only later
 		return nil
 	}
 	if err := t.check(r); err != nil {
 		return err
 	}
-	t.put(newEntry(r.place, r.body, r.size, 0))
+	t.put(newEntry(r.place, r.body, r.size))
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (s *Store) apply(c change) error {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)
 		}
-		t.put(newEntry(key.place(), c.body, Size(c.item), 0))
+		t.put(newEntry(key.place(), c.body, Size(c.item)))
 	case changeDelete:
 		if err := t.schema.check(c.key); err != nil {
 			return fmt.Errorf("%w: %w", ErrCorrupt, err)

@@ -182,7 +182,7 @@ func TestWeight(t *testing.T) {
 		const items = 20000
 		for i := range items {
 			item := sized(fmt.Sprint("item-", i), size, i)
-			e := newEntry(id(fmt.Sprint("item-", i)).place(), encoded(item), Size(item), 0)
+			e := newEntry(id(fmt.Sprint("item-", i)).place(), encoded(item), Size(item))
 			table.mu.items.ReplaceOrInsert(e)
 			table.count(nil, e)
 		}

@@ -75,9 +75,9 @@ type entry struct {
 	lsn   wal.LSN // of the frame that put it
 }
 
-func newEntry(place, body string, size int, lsn wal.LSN) *entry {
+func newEntry(place, body string, size int) *entry {
 	whole := place + body
-	return &entry{place: whole[:len(place)], body: whole[len(place):], size: size, lsn: lsn}
+	return &entry{place: whole[:len(place)], body: whole[len(place):], size: size}
 }
 
 // item returns the item; nil if there is none.
