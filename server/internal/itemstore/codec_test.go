@@ -247,6 +247,13 @@ func FuzzDataFile(f *testing.F) {
 		of := dataFile{
 			1, size, length, crc32.Checksum(text[size-length:], castagnoli),
 		}
+		d := &decoder{rest: string(text)} // both ways to read a record agree
+		want := d.record()
+		r, rest, ok := parseRecord(text)
+		if d.err == nil && len(want.place) >= 8 && (!ok || *r.entry != *want.entry ||
+			r.table != want.table || string(rest) != d.rest) {
+			t.Fatalf("%+v, want %+v", r, want)
+		}
 		_, err := s.verify(of)
 		var corrupt *wal.CorruptError
 		if err != nil && !errors.As(err, &corrupt) {
