@@ -56,7 +56,10 @@ var suites = []suite{
 	{pkg: "sink/rollup", percent: 100},
 	{pkg: "internal/putlog", percent: 100},
 	{pkg: "internal/keys", percent: 100},
-	{pkg: "internal/cli/processes", run: "^Test(|Put|Server|Time|Record|Relay|Rollup)Kills$", percent: 10},
+	{
+		pkg: "internal/cli/processes", run: "^Test(|Put|Server|Time|Record|Relay|Rollup)Kills$",
+		percent: 10,
+	},
 }
 
 func main() {
