@@ -61,8 +61,8 @@ func Repair(
 }
 
 // planned plans the repair that loses the least. The log reaches back to the older snapshot: it has
-// the newest records of a damaged segment, which the newest snapshot only refers to. But the part of
-// the log between the two may be damaged itself.
+// the newest records of a damaged segment, which the newest snapshot only refers to. But the log
+// between the two may be damaged itself.
 func planned(
 	ctx context.Context, cfg wal.Config, base *RepairReport, numbers Numbers,
 ) (*repairer, error) {
