@@ -284,17 +284,32 @@ func TestBackupRefuses(t *testing.T) {
 		{data, filepath.Join(dir, "plain"), server.ErrTargetExists},
 		{data, filepath.Join(data, "copy"), server.ErrTargetInside},
 		{data, data, server.ErrTargetInside},
+		{data, filepath.Join(dir, "new.tar"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "new.tar.xz"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "new.tar.bz2"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "new.tbz2"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "new.zip"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "new.7z"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "NEW.TAR.ZST"), server.ErrTargetEnding},
+		{data, filepath.Join(dir, "none", "new"), server.ErrTargetParent},
+		{data, filepath.Join(dir, "none", "new.tgz"), server.ErrTargetParent},
+		{data, filepath.Join(dir, "plain", "new"), server.ErrTargetParent},
+		{data, filepath.Join(dir, "plain", "deeper", "new"), server.ErrTargetParent},
 		{full, filepath.Join(dir, "new"), server.ErrNoData},
 		{filepath.Join(dir, "none"), filepath.Join(dir, "new"), os.ErrNotExist},
 		{data, filepath.Join(dir, "empty"), nil},
 		{data, filepath.Join(dir, "new"), nil},
+		{data, filepath.Join(dir, "at-10.15"), nil},
+		{data, filepath.Join(dir, "folder.tar") + "/", nil},
 	} {
 		if _, err := server.Backup(t.Context(), c.dir, c.to); !errors.Is(err, c.want) {
 			t.Errorf("a backup of %s to %s: %v", c.dir, c.to, err)
 		}
 	}
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
-	want := []string{"data", "empty", "full", "full.tar.gz", "new", "plain"}
+	want := []string{
+		"at-10.15", "data", "empty", "folder.tar", "full", "full.tar.gz", "new", "plain",
+	}
 	for i := range names {
 		names[i] = filepath.Base(names[i])
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -32,6 +34,18 @@ func packer(name string) func(w io.Writer) (io.WriteCloser, error) {
 		return func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) }
 	}
 	return nil
+}
+
+// packedEndings are those of packed files, of the kinds that packer knows and of others.
+var packedEndings = []string{
+	".tar", ".gz", ".tgz", ".zst", ".tzst", ".xz", ".txz", ".bz2", ".tbz", ".tbz2", ".lz4", ".lzma",
+	".tlz", ".zip", ".7z", ".rar",
+}
+
+// looksPacked reports whether a name looks like that of a packed file. A slash at its end makes it
+// a folder's.
+func looksPacked(name string) bool {
+	return slices.Contains(packedEndings, strings.ToLower(filepath.Ext(name)))
 }
 
 func newArchive(file *os.File, name string) (*archive, error) {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
@@ -18,6 +19,9 @@ var (
 	ErrExists = errors.New("it is there already, and a backup overwrites nothing: " +
 		"name a new file, or a new or empty folder")
 	ErrInside = errors.New("the target is inside the data directory: name one outside it")
+	ErrEnding = errors.New("a packed file of that kind cannot be written: " +
+		"name a file that ends with .tar.zst, .tar.gz or .tgz, or a folder")
+	ErrParent = errors.New("the folder around it is missing")
 )
 
 // incomplete is added to the target's name until the copy is whole and durable.
@@ -25,7 +29,7 @@ const incomplete = ".incomplete"
 
 // To copies the data directory dir to a new packed tar file, if the target's name says so, or to a
 // new or empty folder. The target gets its name when it is complete and durable. After an
-// error there is no target. Errors: ErrExists, ErrInside, and Run's.
+// error there is no target. Errors: ErrExists, ErrInside, ErrEnding, ErrParent, and Run's.
 func To(ctx context.Context, dir, to string) (*Report, error) {
 	if err := check(dir, to); err != nil {
 		return nil, fmt.Errorf("%s: %w", to, err)
@@ -58,6 +62,12 @@ func check(dir, to string) error {
 	if target == data || strings.HasPrefix(target, data+string(filepath.Separator)) {
 		return ErrInside
 	}
+	if !IsArchive(to) && looksPacked(to) {
+		return ErrEnding
+	}
+	if err := checkParent(filepath.Dir(filepath.Clean(to))); err != nil {
+		return err
+	}
 	info, err := os.Stat(to)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -71,6 +81,18 @@ func check(dir, to string) error {
 		return errors.Join(err, ErrExists)
 	}
 	return nil
+}
+
+// checkParent checks the folder that the target will be in.
+func checkParent(parent string) error {
+	info, err := os.Stat(parent)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: make %s first", ErrParent, parent)
+	case errors.Is(err, syscall.ENOTDIR), err == nil && !info.IsDir():
+		return fmt.Errorf("%w: %s is no folder", ErrParent, parent)
+	}
+	return err
 }
 
 func write(ctx context.Context, dir, to, part string) (*Report, error) {
