@@ -9,7 +9,8 @@ import (
 // Close commits all appended frames, makes a checkpoint and releases the directory. Sequence
 // returns ErrClosed as soon as Close begins. If ctx ends first, Close abandons the frames that
 // are not durable, and returns once the file-system call in progress has returned. Further calls
-// of Close wait for the first one and return its result.
+// of Close wait for the first one and return its result. An error that is ErrNoLastCheckpoint says
+// that nothing is lost.
 func (l *Log) Close(ctx context.Context) error {
 	l.mu.Lock()
 	was := l.mu.state
@@ -49,7 +50,7 @@ func (l *Log) finish(ctx context.Context) error {
 	l.mu.Unlock()
 	err := l.Wait(ctx, end)
 	if err == nil {
-		err = l.snap(ctx)
+		err = lastSnap(ctx, l)
 	}
 	l.cancel()
 	close(l.stop)
@@ -65,6 +66,24 @@ func (l *Log) finish(ctx context.Context) error {
 		return err
 	}
 	return errors.Join(err, l.mu.file.Close())
+}
+
+// lastSnap makes the snapshot of the end. If it fails, as on a full disk, the log may still have
+// everything: the error says so once a sync has proven it.
+func lastSnap(ctx context.Context, l *Log) error {
+	err := l.snap(ctx)
+	if err == nil {
+		return nil
+	}
+	// With a SyncInterval, frames count as durable before they are synced.
+	switch unsynced := l.syncWritten(); {
+	case unsynced == nil:
+	case errors.Is(err, unsynced): // it is why there is no snapshot
+		return err
+	default:
+		return errors.Join(err, unsynced)
+	}
+	return fmt.Errorf("%w: %w", ErrNoLastCheckpoint, err)
 }
 
 // noteEnd writes a note into the last file that no further file follows, so that the next start

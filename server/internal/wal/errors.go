@@ -8,6 +8,11 @@ import (
 // ErrClosed is the error of every call that needs a running log after Close.
 var ErrClosed = errors.New("the log is closed")
 
+// ErrNoLastCheckpoint is returned by Close if all frames are durable, and only the last checkpoint
+// failed, as on a full disk.
+var ErrNoLastCheckpoint = errors.New("nothing is lost, since the log on the disk has everything; " +
+	"the next start reads it again, because the last checkpoint failed")
+
 // ErrStalled is returned by Sequence, which then has not called fn, while the log waits for disk
 // space. The log resumes by itself once there is room.
 var ErrStalled = errors.New("the log waits for disk space: free some, and it goes on")
