@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/seam"
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/catalogue"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -101,12 +102,13 @@ func (c Credentials) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(
 
 // StreamSpec describes a stream to create at the start.
 type StreamSpec struct {
-	Name   string // the stream's name
-	Shards int    // if it has to be made
+	Name   string // the stream's name, as CreateStream wants it; no other StreamSpec has it
+	Shards int    // if it has to be made; at most 10,000
 }
 
 const (
 	defaultDir             = "runnel-data"
+	maxStreamName          = 128 // characters
 	defaultMaxBodies       = 128 << 20
 	maxAnswers             = 128 << 20 // bytes of answers that are made or sent
 	memoryLogFileSize      = 16 << 20  // more than the largest call
@@ -245,10 +247,28 @@ func (c Config) check() (faults []error) {
 		"want it with Memory alone: a disk has a limit of its own")
 	fault(c.ItemsMemory < 0, "ItemsMemory", c.ItemsMemory, "want 0 or more")
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout", c.ShutdownTimeout, "want 0 or more")
+	return append(faults, c.checkStreams()...)
+}
+
+// checkStreams checks names and shards before anything is opened. CreateStream has the same rules.
+func (c Config) checkStreams() (faults []error) {
+	given := map[string]bool{}
 	for _, stream := range c.Streams {
-		fault(stream.Name == "" || stream.Shards < 1, "Streams",
-			fmt.Sprintf("%q with %d shards", stream.Name, stream.Shards),
-			"want a name, and at least one shard")
+		var want string
+		switch {
+		case len(stream.Name) > maxStreamName || !catalogue.IsName(stream.Name):
+			want = fmt.Sprintf("want a name of 1 to %d characters: letters (a-z, A-Z), digits, "+
+				"'_', '.' and '-'", maxStreamName)
+		case stream.Shards < 1 || stream.Shards > catalogue.MaxShards:
+			want = fmt.Sprintf("want 1 to %d shards", catalogue.MaxShards)
+		case given[stream.Name]:
+			want = "the name is given twice: give each stream once"
+		default:
+			given[stream.Name] = true
+			continue
+		}
+		faults = append(faults, fieldError("Streams",
+			fmt.Sprintf("%q with %d shards", stream.Name, stream.Shards), errors.New(want)))
 	}
 	return faults
 }

@@ -4,13 +4,11 @@ import (
 	"context"
 	"iter"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/console"
-	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/metricspage"
 	"github.com/runnel-stream/runnel/internal/origin"
 )
@@ -78,9 +76,12 @@ func serveMetrics(
 	if addr == "" {
 		return func() {}, nil
 	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if _, err := checkAddr(ctx, "--metrics", addr); err != nil {
+		return nil, err
+	}
+	listener, err := listen(ctx, "--metrics", addr)
 	if err != nil {
-		return nil, exit.Usage("--metrics %s: %w", addr, err)
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

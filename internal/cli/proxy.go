@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,9 +92,12 @@ See docs/proxy.md for the guarantees and for the settings of clients.`,
 
 func runProxy(con *console.Console, c *cobra.Command, f *proxyFlags) (err error) {
 	ctx := c.Context()
-	host, _, err := net.SplitHostPort(f.addr)
+	if err := notEmpty(c, "allow-origin", "tls-cert", "tls-key"); err != nil {
+		return err
+	}
+	host, err := checkAddr(ctx, "--addr", f.addr)
 	if err != nil {
-		return exit.Usage("--addr %s: want HOST:PORT", f.addr)
+		return err
 	}
 	cfg, err := f.config()
 	if err != nil {
@@ -120,10 +122,9 @@ func runProxy(con *console.Console, c *cobra.Command, f *proxyFlags) (err error)
 	if err != nil {
 		return exit.Usage("%w", err)
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", f.addr)
+	listener, err := listen(ctx, "--addr", f.addr)
 	if err != nil {
-		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
+		return err
 	}
 	if !server.IsLoopback(host) {
 		cfg.Logger.Warn("other machines can reach the proxy and act with its credentials: "+

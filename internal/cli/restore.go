@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/awsclient"
@@ -121,7 +122,12 @@ func (f *restoreFlags) check() error {
 // notEmpty refuses flags that are given and empty, as by a variable that is not set.
 func notEmpty(command *cobra.Command, names ...string) error {
 	for _, name := range names {
-		if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+		flag := command.Flags().Lookup(name)
+		empty := flag.Value.String() == ""
+		if list, ok := flag.Value.(pflag.SliceValue); ok { // whose text is "[]"
+			empty = len(list.GetSlice()) == 0
+		}
+		if flag.Changed && empty {
 			return exit.Usage("--%s is empty: give it a value, or leave it out", name)
 		}
 	}

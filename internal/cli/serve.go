@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"sync"
 	"time"
 
@@ -128,10 +127,9 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 		ctx, cancel = untilInputEnds(ctx, con.In)
 		defer cancel()
 	}
-	var listening net.ListenConfig
-	listener, err := listening.Listen(ctx, "tcp", f.addr)
+	listener, err := listen(ctx, "--addr", f.addr)
 	if err != nil {
-		return exit.Outside(fmt.Errorf("--addr %s: %w", f.addr, err))
+		return err
 	}
 	if f.memory.on {
 		defer boundHeap(cfg.MemoryLimit)()

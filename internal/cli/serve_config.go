@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -25,6 +24,11 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 		Memory: f.memory.on, Dir: f.data, Limits: f.limits, Faults: f.chaos,
 		AllowOrigins: f.allowOrigins, SkipDamaged: f.skipDamaged,
 	}
+	err := notEmpty(c, "data", "stream", "region", "allow-origin", "items-memory", "tls-cert",
+		"tls-key")
+	if err != nil {
+		return cfg, err
+	}
 	if f.memory.on && f.data != "" {
 		return cfg, exit.Usage("--memory and --data exclude each other")
 	}
@@ -34,8 +38,7 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	if !f.memory.on && f.data == "" {
 		cfg.Dir = defaultData
 	}
-	err := f.authorize(c, &cfg)
-	if err != nil {
+	if err := f.authorize(c, &cfg); err != nil {
 		return cfg, err
 	}
 	if interval, ok := strings.CutPrefix(f.sync, "interval="); ok {
@@ -51,13 +54,8 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 		return cfg, exit.Usage("--account %s: want 12 digits", f.account)
 	}
 	cfg.Account, cfg.Region = f.account, f.region
-	for _, text := range f.streams {
-		name, shards, ok := strings.Cut(text, ":")
-		count, err := strconv.Atoi(shards)
-		if !ok || name == "" || err != nil || count < 1 {
-			return cfg, exit.Usage("--stream %s: want NAME:SHARDS, as orders:4", text)
-		}
-		cfg.Streams = append(cfg.Streams, server.StreamSpec{Name: name, Shards: count})
+	if cfg.Streams, err = parseStreams(f.streams); err != nil {
+		return cfg, err
 	}
 	if f.streamDelay < 0 {
 		return cfg, exit.Usage("--stream-delay %v: want 0 or more", f.streamDelay)
@@ -74,6 +72,19 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	return cfg, f.check(cfg)
 }
 
+// parseStreams reads the texts of --stream. The server checks names and numbers.
+func parseStreams(texts []string) (streams []server.StreamSpec, err error) {
+	for _, text := range texts {
+		name, shards, ok := strings.Cut(text, ":")
+		count, err := strconv.Atoi(shards)
+		if !ok || name == "" || err != nil || count < 1 {
+			return nil, exit.Usage("--stream %s: want NAME:SHARDS, as orders:4", text)
+		}
+		streams = append(streams, server.StreamSpec{Name: name, Shards: count})
+	}
+	return streams, nil
+}
+
 // check returns the faults of a configuration under the names of their flags.
 func (f *serveFlags) check(cfg server.Config) error {
 	var fault *server.FieldError
@@ -84,6 +95,8 @@ func (f *serveFlags) check(cfg server.Config) error {
 	flags := map[string]string{
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
 		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory",
+		"Streams": "--stream: " + fault.Value,
+		"Region":  "--region: " + fault.Value,
 	}
 	if flag := flags[fault.Field]; flag != "" {
 		return exit.Usage("%s: %w", flag, fault.Err)
@@ -129,11 +142,14 @@ func (f *serveFlags) readKeysAgain(
 
 // authorize reads --auth. Without the flag the server may listen only on a loopback address.
 func (f *serveFlags) authorize(c *cobra.Command, cfg *server.Config) error {
-	host, _, err := net.SplitHostPort(f.addr)
+	host, err := checkAddr(c.Context(), "--addr", f.addr)
 	if err != nil {
-		return exit.Usage("--addr %s: want HOST:PORT", f.addr)
+		return err
 	}
 	if file, ok := strings.CutPrefix(f.auth, "sigv4="); ok {
+		if file == "" {
+			return exit.Usage("--auth sigv4=: the name of the file is missing: want sigv4=FILE")
+		}
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return exit.Usage("--auth %s: %w", f.auth, err)
