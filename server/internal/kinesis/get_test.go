@@ -249,23 +249,30 @@ func TestGetWithLittleMemory(t *testing.T) {
 	}
 }
 
+// fullMemory makes the streams small and large, and returns a budget of which others hold all for some
+// time.
+func (n *node) fullMemory(held time.Duration) *budget.Budget {
+	n.t.Helper()
+	n.create("small", 1)
+	n.create("large", 1)
+	for range 100 {
+		n.must(n.putDirect("small", entryOf(50)))
+	}
+	n.must(n.putDirect("large", entryOf(100<<10)))
+	memory, others := budget.New(64<<20, 0), new(budget.Share)
+	memory.Open(others, nil)
+	n.must(others.Grow(n.ctx, 64<<20))
+	others.Settle()
+	time.AfterFunc(held, others.Release)
+	return memory
+}
+
 // While other answers hold all of the memory, small records come at once, some at a time, and large
-// ones wait. So do those of a subscription.
+// ones wait.
 func TestReadsWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNode(t)
-		n.create("small", 1)
-		n.create("large", 1)
-		for range 100 {
-			n.must(n.putDirect("small", entryOf(50)))
-		}
-		n.must(n.putDirect("large", entryOf(100<<10)))
-		memory := budget.New(64<<20, 0)
-		var others budget.Share
-		memory.Open(&others, nil)
-		n.must(others.Grow(n.ctx, 64<<20))
-		others.Settle()
-		time.AfterFunc(time.Hour, others.Release)
+		memory := n.fullMemory(time.Hour)
 		read := func(stream string) (records int, own *budget.Share) {
 			own = new(budget.Share)
 			memory.Open(own, nil)
@@ -290,6 +297,33 @@ func TestReadsWithoutMemory(t *testing.T) {
 			t.Errorf("%d large records after %v, want 1 once there is memory", records, passed)
 		}
 		own.Release()
+		n.stop()
+	})
+}
+
+// The same holds for the events of a subscription.
+func TestEventsWithoutMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		memory := n.fullMemory(time.Minute)
+		for _, c := range []struct {
+			stream  string
+			records int
+			after   time.Duration
+		}{{"small", fewRecords.records, 0}, {"large", 1, time.Minute}} {
+			s := n.subscribe(n.register(c.stream, "c"), "0", m{"Type": "TRIM_HORIZON"})
+			own := new(budget.Share)
+			memory.Open(own, nil)
+			s.events.(*subscription).sending = own
+			began := time.Now()
+			e := s.next()
+			if passed := time.Since(began); len(e.Records) != c.records || passed != c.after {
+				t.Errorf("%s: %d records after %v, want %d after %v", c.stream, len(e.Records), passed,
+					c.records, c.after)
+			}
+			s.events.Close()
+			own.Release()
+		}
 		n.stop()
 	})
 }
