@@ -21,6 +21,12 @@ var syncedTogether = map[int64]bool{
 	unix.TMPFS_MAGIC:       true,
 }
 
+// checkWrites returns an error if a write of the file's data has failed since the last such check or
+// sync of this handle. It is a variable for a test: a real disk does not fail on request.
+var checkWrites = func(fd int) error {
+	return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE)
+}
+
 // syncTogether syncs the files by one syncfs. done is false if it cannot say that they are durable;
 // a Sync of each then can, since no error of a file has been taken from it.
 //
@@ -38,9 +44,7 @@ func syncTogether(files []File) (n int, done bool, err error) {
 	}
 	for i, file := range files {
 		f := file.(osFile)
-		err := retry(f.File, func(fd int) error {
-			return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE)
-		})
+		err := retry(f.File, checkWrites)
 		if i == 0 && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)) {
 			return 0, false, nil // a sandbox without the call
 		}
