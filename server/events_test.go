@@ -20,6 +20,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/localca"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/pipes"
@@ -94,6 +95,23 @@ func (e *endless) Next(ctx context.Context) (wire.Event, error) {
 	return wire.Event{Type: "E", Payload: e.payload}, nil
 }
 
+// largeFeed is a feed whose events take memory of the answers.
+type largeFeed struct {
+	*feed
+
+	sending *budget.Share
+}
+
+const largeEvent = 1 << 20
+
+func (f *largeFeed) Next(ctx context.Context) (wire.Event, error) {
+	event, err := f.feed.Next(ctx)
+	if err == nil {
+		err = f.sending.Grow(ctx, largeEvent)
+	}
+	return event, err
+}
+
 // streams is a service that answers SubscribeToShard with the feeds, in their order. Hold waits for
 // its release, Panic panics, Length answers with the body's length; everything else answers {}.
 type streams struct{ levers }
@@ -106,7 +124,11 @@ type levers struct {
 func (s *streams) Serve(_ context.Context, c *wire.Call) (wire.Answer, error) {
 	switch c.Operation {
 	case "SubscribeToShard":
-		return wire.Answer{Events: <-s.feeds}, nil
+		events := <-s.feeds
+		if large, ok := events.(*largeFeed); ok {
+			large.sending = c.Sending
+		}
+		return wire.Answer{Events: events}, nil
 	case "Hold":
 		s.holds <- struct{}{}
 		<-s.let
@@ -585,6 +607,43 @@ func TestLongStream(t *testing.T) {
 				close(f.events)
 				client.wantEnd(t)
 			})
+		})
+	}
+}
+
+// An event's memory goes back when it has been sent, and with its subscriber.
+func TestEventsGiveMemoryBack(t *testing.T) {
+	for _, protocol := range protocols {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			s := serveStreams(t, Config{}, protocol, func(s *Server) {
+				s.answers = budget.New(largeEvent, 0)
+			})
+			used := func(want int64) {
+				t.Helper()
+				for start := time.Now(); s.answers.Used() != want; time.Sleep(time.Millisecond) {
+					if time.Since(start) > 10*time.Second {
+						t.Fatalf("%d bytes are in use, want %d", s.answers.Used(), want)
+					}
+				}
+			}
+			reads := &largeFeed{feed: newFeed()}
+			client := s.subscribe(t, reads)
+			client.want(t, "initial-response:{}")
+			for range 3 {
+				reads.send(t, "{}")
+				client.want(t, "E:{}")
+				used(0)
+			}
+			deaf := &largeFeed{feed: newFeed()}
+			leaving := s.subscribe(t, deaf) // and never reads
+			deaf.send(t, strings.Repeat("x", 30*largeEvent))
+			used(largeEvent)
+			leaving.leave()
+			wait(t, "Close", deaf.closed)
+			used(0)
+			reads.send(t, "{}")
+			client.want(t, "E:{}")
 		})
 	}
 }
