@@ -21,8 +21,8 @@ var syncedTogether = map[int64]bool{
 	unix.TMPFS_MAGIC:       true,
 }
 
-// checkWrites returns an error if a write of the file's data has failed since the last such check or
-// sync of this handle. It is a variable for a test: a real disk does not fail on request.
+// checkWrites returns an error if a write of the file's data has failed since the last such check
+// or sync of this handle. It is a variable for a test: a real disk does not fail on request.
 var checkWrites = func(fd int) error {
 	return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WAIT_BEFORE)
 }
