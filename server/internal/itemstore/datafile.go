@@ -71,7 +71,11 @@ func (r record) append(dst []byte) []byte {
 // record reads a record. Its strings are parts of the decoder's text.
 func (d *decoder) record() record {
 	r := record{d.uvarint(), &entry{place: d.text()}}
-	r.size = int(min(d.uvarint(), 1<<40))
+	size := d.uvarint()
+	if size > 1<<40 {
+		d.fail("an item's size that none has")
+	}
+	r.size = int(size)
 	r.body = d.text()
 	return r
 }
