@@ -142,6 +142,10 @@ bench-items: build ## what many items cost a server, as a table; RUNNEL_ITEMS=10
 	go run ./bench/items
 	go test -run '^$$' -bench Start -benchtime 5x -timeout 30m ./server/internal/itemstore
 
+.PHONY: bench-shards
+bench-shards: build ## stream puts over 4,000 shards beside 16, as a table
+	go run ./bench/shards
+
 .PHONY: bench-log
 bench-log: ## the log alone, beside a bare one; RUNNEL_STEADY_SECONDS=60 adds the steady state
 	go test -run '^$$' -bench 'Burst|SlowSyncs|Steady' -benchtime 1x -timeout 30m \
