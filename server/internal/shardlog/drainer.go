@@ -10,10 +10,13 @@ import (
 )
 
 // drainer is the goroutine that writes, rolls and removes segment files. A queue holds the shards
-// that need work, each at most once. A shard whose write failed is set aside for RetryDelay while
-// the others continue: a trim may free the space that it needs.
+// that need work, each at most once. The goroutine takes the whole queue and gives each shard a
+// turn; meanwhile the next batches gather, so that each shard's go into one write. A shard whose
+// write failed is set aside for RetryDelay while the others continue: a trim may free the space
+// that it needs.
 type drainer struct {
 	store  *Store
+	most   int           // bytes that may gather; set by start
 	wake   chan struct{} // there is work; capacity 1
 	once   sync.Once     // closes stop
 	stop   chan struct{}
@@ -36,11 +39,11 @@ type drainer struct {
 }
 
 // Waiting bytes are drained without delay when they are so many: for each shard that has some,
-// enough for a write that is worth its cost, within these bounds.
+// enough for a write that is worth its cost, at least drainBytes, and at most three eighths of what
+// the log lets wait: the rest takes the batches that come during the turns.
 const (
 	drainBytes    = 1 << 20
-	drainMost     = 16 << 20 // leaves most of the log's budget of memory (wal.Config.MaxPending)
-	drainPerShard = 4 << 10
+	drainPerShard = 8 << 10
 )
 
 func newDrainer(s *Store) *drainer {
@@ -56,6 +59,7 @@ func newDrainer(s *Store) *drainer {
 }
 
 func (d *drainer) start() {
+	d.most = int(d.store.log.MaxPending() / 8 * 3)
 	d.retry = time.NewTimer(time.Hour)
 	d.retry.Stop()
 	go d.run()
@@ -116,7 +120,7 @@ func (d *drainer) run() {
 	defer close(d.done)
 	defer d.retry.Stop()
 	for d.sleep() {
-		for sh := d.next(); sh != nil; sh = d.next() {
+		for _, sh := range d.take() {
 			more, err := sh.drain()
 			if more {
 				d.attend(sh, 0)
@@ -197,23 +201,18 @@ func (d *drainer) urgent() bool {
 }
 
 func (d *drainer) urgentLocked() bool {
-	enough := max(drainBytes, min(drainMost, drainPerShard*len(d.mu.queue)))
+	enough := min(max(drainBytes, drainPerShard*len(d.mu.queue)), d.most)
 	return d.mu.hurry > 0 || d.mu.bytes >= enough
 }
 
-// next takes a shard from the queue; nil if it is empty.
-func (d *drainer) next() *Shard {
+// take empties the queue and returns the shards that were in it.
+func (d *drainer) take() []*Shard {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.mu.queue) == 0 {
-		d.mu.queue = nil
-		return nil
-	}
-	sh := d.mu.queue[0]
-	d.mu.queue[0] = nil
-	d.mu.queue = d.mu.queue[1:]
-	delete(d.mu.queued, sh)
-	return sh
+	queue := d.mu.queue
+	d.mu.queue = nil
+	clear(d.mu.queued)
+	return queue
 }
 
 // step wakes the callers of wait and relieved after a change.

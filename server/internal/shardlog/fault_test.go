@@ -67,7 +67,7 @@ func testStalled(t *testing.T, kind vfs.OpKind) {
 			t.Fatal(err)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // virtual
+	time.Sleep(2 * defaultDrainDelay) // virtual
 	if err := e.store.Err(); !errors.Is(err, ErrStalled) || !errors.Is(err, full) {
 		t.Fatalf("Err: %v", err)
 	}
@@ -86,7 +86,7 @@ func testStalled(t *testing.T, kind vfs.OpKind) {
 	if err := e.store.Trim(ctx, 1, time.Now().Add(time.Hour).UnixMilli()); err != nil {
 		t.Errorf("trim, which makes room: %v", err)
 	}
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(2 * defaultDrainDelay)
 	if e.store.Bytes() > 0 {
 		t.Error("no room was made")
 	}

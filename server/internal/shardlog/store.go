@@ -61,7 +61,7 @@ type Config struct {
 	// waits for the drainer. Default 32 MiB; at least 64 KiB.
 	MaxReplay int
 	// DrainDelay is the time for which batches may gather in memory before they are written to
-	// segments; RetryDelay is the pause after a failed write. Default 50 ms and 1 s.
+	// segments; RetryDelay is the pause after a failed write. Default 250 ms and 1 s.
 	DrainDelay time.Duration
 	RetryDelay time.Duration
 
@@ -79,7 +79,7 @@ const (
 	defaultOpenFiles    = 512
 	defaultIndexEntries = 1 << 20
 	defaultMaxReplay    = 32 << 20
-	defaultDrainDelay   = 50 * time.Millisecond
+	defaultDrainDelay   = 250 * time.Millisecond
 	defaultRetryDelay   = time.Second
 )
 

@@ -55,3 +55,6 @@ func (l *Log) Pending() int64 {
 	defer l.room.mu.Unlock()
 	return l.room.mu.used
 }
+
+// MaxPending returns Config.MaxPending, or its default.
+func (l *Log) MaxPending() int64 { return l.room.max }
