@@ -71,8 +71,19 @@ func (sh *Shard) write(batches []*batch) (int, error) {
 	return n, nil
 }
 
-// activeFile returns the file of the segment for the record at index next. It begins a new
-// segment if the active one is full.
+// begin makes the segment of the first batch that waits, if any, so that its write finds it.
+func (sh *Shard) begin() {
+	batches, _ := sh.undrained()
+	if len(batches) == 0 || sh.deleted() || sh.store.fatal.Load() != nil {
+		return
+	}
+	if file, err := sh.activeFile(batches[0].first); err == nil {
+		sh.store.files.release(file)
+	}
+}
+
+// activeFile returns the file of the segment for the record at index. It begins a new segment if
+// the active one is full.
 func (sh *Shard) activeFile(index uint64) (*handle, error) {
 	s := sh.store
 	if s.dirty.len() >= s.cfg.OpenFiles {
@@ -80,14 +91,14 @@ func (sh *Shard) activeFile(index uint64) (*handle, error) {
 			return nil, err
 		}
 	}
-	if sh.active != nil && sh.active.size > 0 && sh.active.size < s.cfg.SegmentSize {
+	if sh.active.takes(index, s.cfg.SegmentSize) {
 		return s.files.hold(sh.active)
 	}
 	if err := sh.touch(); err != nil {
 		return nil, err
 	}
 	if sh.active != nil && sh.active.size == 0 {
-		s.files.forget(sh.active) // made before, but never written
+		s.files.forget(sh.active) // made for records that were trimmed before their write
 	}
 	seg := &segment{shard: sh, first: index, end: index}
 	file, err := s.files.create(seg)

@@ -120,7 +120,9 @@ func (d *drainer) run() {
 	defer close(d.done)
 	defer d.retry.Stop()
 	for d.sleep() {
-		for _, sh := range d.take() {
+		round := d.take()
+		d.begin(round)
+		for _, sh := range round {
 			more, err := sh.drain()
 			if more {
 				d.attend(sh, 0)
@@ -134,6 +136,37 @@ func (d *drainer) run() {
 			}
 		}
 	}
+}
+
+// Shards of a round without a segment, from which on several goroutines make the segments.
+const (
+	manyFresh = 64
+	beginners = 16
+)
+
+// begin makes the first segments of many shards at once. It takes several system calls for each
+// shard, and a goroutine that returns from a long one queues for a processor behind the calls of
+// clients. A failure shows in the shard's turn, which tries again.
+func (d *drainer) begin(round []*Shard) {
+	var fresh []*Shard
+	for _, sh := range round {
+		if sh.active == nil {
+			fresh = append(fresh, sh)
+		}
+	}
+	if len(fresh) < manyFresh {
+		return
+	}
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range beginners {
+		group.Go(func() {
+			for n := next.Add(1); int(n) <= len(fresh) && !stopped(d.stop); n = next.Add(1) {
+				fresh[n-1].begin()
+			}
+		})
+	}
+	group.Wait()
 }
 
 // note records whether the shard's last turn failed.

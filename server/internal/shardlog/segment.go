@@ -30,6 +30,12 @@ type extent struct {
 	lastArrival  int64
 }
 
+// takes reports whether a shard's active segment, nil if there is none, takes the record at index.
+// One without records has its first record's index as its name.
+func (seg *segment) takes(index uint64, limit int64) bool {
+	return seg != nil && seg.size < limit && (seg.size > 0 || seg.first == index)
+}
+
 func (seg *segment) extentLocked() extent {
 	return extent{seg, seg.end, seg.size, seg.firstArrival, seg.lastArrival}
 }
