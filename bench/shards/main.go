@@ -73,6 +73,7 @@ type subject struct {
 	shards int
 	client *http.Client
 	rates  []float64 // MB/s of each round
+	costs  []float64 // of each round: the server's processor time, ms for a MB
 }
 
 func (cfg Config) measure(ctx context.Context, w io.Writer) error {
@@ -97,17 +98,19 @@ func (cfg Config) measure(ctx context.Context, w io.Writer) error {
 			if err := s.round(ctx, cfg.Round, prepared); err != nil {
 				return err
 			}
-			fmt.Fprintf(os.Stderr, "%d shards: %.0f MB/s\n", s.shards, s.rates[len(s.rates)-1])
+			fmt.Fprintf(os.Stderr, "%d shards: %.0f MB/s, %.1f ms of processor time a MB\n", s.shards,
+				s.rates[len(s.rates)-1], s.costs[len(s.costs)-1])
 		}
 	}
-	_, _ = fmt.Fprint(w, "| shards | MB/s | of the first row | memory, MB |\n|---|---|---|---|\n")
+	_, _ = fmt.Fprint(w, "| shards | MB/s | of the first row | server's processor time, ms a MB | "+
+		"memory, MB |\n|---|---|---|---|---|\n")
 	for _, s := range subjects {
 		ratios := make([]float64, len(s.rates))
 		for i := range ratios {
 			ratios[i] = s.rates[i] / subjects[0].rates[i]
 		}
-		if _, err := fmt.Fprintf(w, "| %d | %.0f | %.2f | %.0f |\n", s.shards, median(s.rates),
-			median(ratios), s.Memory("VmHWM")); err != nil {
+		if _, err := fmt.Fprintf(w, "| %d | %.0f | %.2f | %.1f | %.0f |\n", s.shards,
+			median(s.rates), median(ratios), median(s.costs), s.Memory("VmHWM")); err != nil {
 			return err
 		}
 	}
@@ -145,7 +148,7 @@ func (s *subject) round(ctx context.Context, long time.Duration, prepared [][]by
 	var group sync.WaitGroup
 	var records atomic.Int64
 	var failed atomic.Pointer[error]
-	begin := time.Now()
+	begin, cpu := time.Now(), s.CPU()
 	for range inFlight {
 		group.Go(func() {
 			for time.Now().Before(end) && failed.Load() == nil {
@@ -166,6 +169,8 @@ func (s *subject) round(ctx context.Context, long time.Duration, prepared [][]by
 	if err := failed.Load(); err != nil {
 		return *err
 	}
-	s.rates = append(s.rates, float64(records.Load())*1024/1e6/time.Since(begin).Seconds())
+	size := float64(records.Load()) * 1024 / 1e6
+	s.rates = append(s.rates, size/time.Since(begin).Seconds())
+	s.costs = append(s.costs, (s.CPU()-cpu).Seconds()*1000/size)
 	return nil
 }

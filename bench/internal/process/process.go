@@ -88,12 +88,16 @@ const ticks = 10 * time.Millisecond
 
 // CPU returns the processor time of the group's processes.
 func (p *Process) CPU() (sum time.Duration) {
-	p.each(func(_ string, stat []string) {
-		for _, field := range stat[11:13] { // utime and stime, counted from behind the name
-			n, _ := strconv.Atoi(field)
-			sum += time.Duration(n) * ticks
-		}
-	})
+	p.each(func(_ string, stat []string) { sum += processorTime(stat) })
+	return sum
+}
+
+// processorTime returns the time in the fields of a process' stat behind its name.
+func processorTime(stat []string) (sum time.Duration) {
+	for _, field := range stat[11:13] { // utime and stime
+		n, _ := strconv.Atoi(field)
+		sum += time.Duration(n) * ticks
+	}
 	return sum
 }
 
@@ -127,9 +131,14 @@ func (p *Process) each(f func(dir string, stat []string)) {
 		if err != nil {
 			continue // the process has ended meanwhile
 		}
-		stat := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		stat := statFields(text)
 		if len(stat) > 13 && stat[2] == strconv.Itoa(p.command.Process.Pid) {
 			f(filepath.Dir(name), stat)
 		}
 	}
+}
+
+// statFields returns the fields of a process' stat behind its name.
+func statFields(text []byte) []string {
+	return strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"syscall"
+	"time"
 )
 
 // Server is a running `runnel serve`.
@@ -90,6 +91,15 @@ func (s *Server) Stop() error {
 // Memory returns a figure of Linux's /proc/PID/status in MB: VmRSS, the memory now, or VmHWM, the
 // most.
 func (s *Server) Memory(name string) float64 { return status(s.command.Process.Pid, name) }
+
+// CPU returns the processor time of the server so far.
+func (s *Server) CPU() time.Duration {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
+	if stat := statFields(text); len(stat) > 13 {
+		return processorTime(stat)
+	}
+	return 0
+}
 
 // End kills the server and removes its folder.
 func (s *Server) End() error {

@@ -22,6 +22,7 @@ type drainer struct {
 	stop   chan struct{}
 	done   chan struct{}
 	failed atomic.Pointer[error] // why a shard is set aside; nil if none is
+	_      [64]byte              // every append reads failed: not in one cache line with mu
 
 	mu struct {
 		sync.Mutex
