@@ -3,7 +3,6 @@ package memlimit
 import (
 	"errors"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -37,23 +36,27 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// TestLimitTogether checks that calls at once do not pass the limit together.
+// TestLimitTogether checks that calls at once do not pass the limit together: a call counts from
+// before it looks at the sum.
 func TestLimitTogether(t *testing.T) {
-	l := New(1000, func() int64 { return 0 })
-	var calls sync.WaitGroup
-	var taken atomic.Int64
-	for range 8 {
-		calls.Go(func() {
-			for l.Take(7) == nil {
-				if sum := taken.Add(7); sum > 1000 {
-					t.Errorf("%d are taken of 1000", sum)
-				}
-			}
-		})
+	var calls atomic.Int64
+	look, looked := make(chan struct{}), make(chan struct{})
+	l := New(10, func() int64 {
+		if calls.Add(1) == 1 {
+			close(look)
+			<-looked
+		}
+		return 0
+	})
+	first := make(chan error)
+	go func() { first <- l.Take(7) }()
+	<-look
+	if err := l.Take(7); !errors.Is(err, ErrFull) {
+		t.Errorf("7 of 10 beside a call that is about to take 7: %v", err)
 	}
-	calls.Wait()
-	if taken.Load() < 1000-8*7 {
-		t.Errorf("only %d of 1000 are taken", taken.Load())
+	close(looked)
+	if err := <-first; err != nil || l.Used() != 7 {
+		t.Errorf("the first call: %v, and %d are in use, want 7", err, l.Used())
 	}
 }
 
