@@ -28,7 +28,7 @@ func TestADeletedStreamsSpace(t *testing.T) {
 					t.Fatal("there is no segment")
 				}
 				n.call("DeleteStream", m{"StreamName": "orders"})
-				time.Sleep(max(delay, 0) + 100*time.Millisecond)
+				time.Sleep(max(delay, 0) + time.Second)
 				synctest.Wait()
 				if left := n.shards.Bytes(); left != 0 {
 					t.Errorf("%d bytes are left", left)
