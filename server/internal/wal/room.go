@@ -14,6 +14,11 @@ const (
 	// queuedPart is for the bytes that may await their write and sync before further large callers
 	// wait, 8 MiB. Whatever is sequenced behind them waits for their write.
 	queuedPart = 8
+	// A caller with more than largePart, 800 KiB, is a piece of a large call. It waits while as much as
+	// largeQueuedPart, 2 MiB, awaits its write and sync: the write of a lease that comes then waits
+	// for that much, twice at the most.
+	largePart       = 80
+	largeQueuedPart = 32
 	// bypassPart is for the bytes of small callers that may go before the first large one, 16 MiB.
 	bypassPart = 4
 )
@@ -69,8 +74,12 @@ func (r *room) count(size int64) {
 
 // fits reports whether a caller has room in its turn.
 func (r *room) fits(size int64) bool {
+	queue := r.max / queuedPart
+	if size > r.max/largePart {
+		queue = r.max / largeQueuedPart
+	}
 	return (r.mu.used <= 0 || r.mu.used+size <= r.max) &&
-		(r.mu.queued <= 0 || r.mu.queued+size <= r.max/queuedPart || size <= r.max/smallPart)
+		(r.mu.queued <= 0 || r.mu.queued+size <= queue || size <= r.max/smallPart)
 }
 
 // bypasses reports whether a small caller has room before its turn, and counts it then.

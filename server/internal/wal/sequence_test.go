@@ -435,3 +435,31 @@ func TestSmallFramesGoFirst(t *testing.T) {
 		})
 	}
 }
+
+// The pieces of large calls leave room in the log's queue for the batches of others: little awaits
+// its write before them.
+func TestLargePiecesQueueLess(t *testing.T) {
+	const most, piece, batch = 64 << 20, 1 << 20, 512 << 10
+	synctest.Test(t, func(t *testing.T) {
+		r := &room{max: most}
+		if err := errors.Join(r.take(t.Context(), piece), r.take(t.Context(), piece)); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 { // ordinary batches may still join the queue
+			if err := r.take(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		third := make(chan error, 1)
+		go func() { third <- r.take(t.Context(), piece) }()
+		synctest.Wait()
+		if len(third) > 0 {
+			t.Errorf("a third piece joined %d bytes in the queue", r.mu.queued)
+		}
+		r.add(-4*batch, -4*batch)
+		r.add(-piece, -piece)
+		if err := <-third; err != nil {
+			t.Error(err)
+		}
+	})
+}
