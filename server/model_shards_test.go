@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -191,6 +192,46 @@ func (m *machine) scaled(st *modelStream) bool {
 		return m.now.Sub(at) > 25*time.Hour
 	})
 	return len(st.scalings) == 9
+}
+
+// changedLate learns from the server when it changed a stream's shards, after a crash that may have
+// delayed the change: the server's clock begins a little ahead of the test's. The change lies
+// between the end of UPDATING and now, and it closes and opens all of its shards at one time.
+func (m *machine) changedLate(st *modelStream) {
+	end := st.updating
+	parent := slices.IndexFunc(st.shards, func(sh *modelShard) bool { return sh.closed.Equal(end) })
+	span := int(time.Since(end) / time.Millisecond)
+	lag := sort.Search(span+1, func(lag int) bool {
+		after := end.Add(time.Duration(lag+1) * time.Millisecond)
+		return !slices.Contains(m.listedFrom(st, after), shardID(parent))
+	})
+	if lag > span {
+		m.Fatalf("%s closes after the present, %d ms late", shardID(parent), lag)
+	}
+	at := end.Add(time.Duration(lag) * time.Millisecond)
+	for _, sh := range st.shards {
+		if sh.closed.Equal(end) {
+			sh.closed = at
+		}
+		if sh.opened.Equal(end) {
+			sh.opened = at
+		}
+	}
+	m.Logf("the shards of %s changed %d ms late", st.name, lag)
+}
+
+// listedFrom returns the shards that the server lists for FROM_TIMESTAMP.
+func (m *machine) listedFrom(st *modelStream, at time.Time) (ids []string) {
+	got, err := m.client.ListShards(m.ctx, &kinesis.ListShardsInput{
+		StreamName: aws.String(st.name), ShardFilter: &types.ShardFilter{
+			Type: types.ShardFilterTypeFromTimestamp, Timestamp: aws.Time(at),
+		},
+	})
+	m.expect("list the shards of "+st.name, err, "")
+	for _, sh := range got.Shards {
+		ids = append(ids, *sh.ShardId)
+	}
+	return ids
 }
 
 // adopt adds a shard to the model that the server has opened by itself. It is the next in order,

@@ -51,6 +51,28 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, runModel) })
 }
 
+// TestModelSeeds runs the random operations again that once failed. Each seed found a fault of the
+// server or of the model.
+func TestModelSeeds(t *testing.T) {
+	for _, seed := range []string{
+		"9214071481246607903", // a filter by the time of a split that a crash delayed
+	} {
+		t.Run(seed, func(t *testing.T) {
+			for name, value := range map[string]string{
+				"rapid.seed": seed, "rapid.checks": "1", "rapid.steps": "80",
+			} {
+				set := flag.Lookup(name)
+				was := set.Value.String()
+				if err := set.Value.Set(value); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { _ = set.Value.Set(was) })
+			}
+			rapid.Check(t, func(t *rapid.T) { rapid.SyncTest(t, runModel) })
+		})
+	}
+}
+
 // machine is a server beside its model.
 type machine struct {
 	*rapid.T
@@ -118,12 +140,16 @@ func runModel(t *rapid.T) {
 func (m *machine) pass(d time.Duration) {
 	end := time.Now().Add(d)
 	for st := m.pending(end); st != nil; st = m.pending(end) {
+		late := time.Now().After(st.updating)
 		time.Sleep(time.Until(st.updating))
 		synctest.Wait()
 		m.now = st.updating
 		reshard := st.pending
 		st.pending = nil
 		reshard()
+		if late {
+			m.changedLate(st)
+		}
 	}
 	time.Sleep(time.Until(end))
 	m.now = time.Now()
