@@ -137,3 +137,58 @@ func TestStalledSegments(t *testing.T) {
 		t.Errorf("PutRecord: %d %s", code, body)
 	}
 }
+
+// TestTransactionsDeleteOnAFullDisk: a transaction that only deletes uses the log's reserve, as
+// DeleteItem does. One that writes, or that finds nothing to delete, is refused.
+func TestTransactionsDeleteOnAFullDisk(t *testing.T) {
+	disk := vfs.NewMem()
+	v := serve(t, server.Config{LogFileSize: 256 << 10}, seam.OnFS(disk))
+	v.createTable(t)
+	const dynamo = "DynamoDB_20120810."
+	key := func(name string) map[string]any {
+		return map[string]any{"k": map[string]any{"S": name}}
+	}
+	for _, name := range []string{"a", "b", "c", "d", "check"} {
+		if code, body := ask(v.Server, dynamo+"PutItem",
+			map[string]any{"TableName": "table", "Item": key(name)}); code != http.StatusOK {
+			t.Fatal(body)
+		}
+	}
+	disk.SetLimit(disk.Used())
+	v.fillItems(t)
+	remove := func(name string) map[string]any {
+		return map[string]any{"Delete": map[string]any{"TableName": "table", "Key": key(name)}}
+	}
+	check := map[string]any{"ConditionCheck": map[string]any{
+		"TableName": "table", "Key": key("check"), "ConditionExpression": "attribute_exists(k)",
+	}}
+	put := map[string]any{"Put": map[string]any{"TableName": "table", "Item": key("new")}}
+	for _, c := range []struct {
+		name  string
+		items []any
+		code  int
+	}{
+		{"one", []any{remove("a")}, http.StatusOK},
+		{"two and a check", []any{remove("b"), remove("c"), check}, http.StatusOK},
+		{"one there, one not", []any{remove("d"), remove("none")}, http.StatusOK},
+		{"a put too", []any{remove("check"), put}, http.StatusBadRequest},
+		{"nothing there", []any{remove("a")}, http.StatusBadRequest},
+		{"only a check", []any{check}, http.StatusBadRequest},
+	} {
+		code, body := ask(v.Server, dynamo+"TransactWriteItems",
+			map[string]any{"TransactItems": c.items, "ClientRequestToken": c.name})
+		if code != c.code || (code != http.StatusOK &&
+			!strings.Contains(body, "ProvisionedThroughputExceeded")) {
+			t.Errorf("%s: %d %s; want %d", c.name, code, body, c.code)
+		}
+	}
+	for name, want := range map[string]bool{
+		"a": false, "b": false, "c": false, "d": false, "check": true, "new": false,
+	} {
+		code, body := ask(v.Server, dynamo+"GetItem",
+			map[string]any{"TableName": "table", "Key": key(name)})
+		if code != http.StatusOK || strings.Contains(body, "Item") != want {
+			t.Errorf("%s: %d %s; there: %v", name, code, body, want)
+		}
+	}
+}

@@ -88,7 +88,7 @@ func (a *transactAction) parse() error {
 func (s *Service) step(
 	ctx context.Context, world wire.World, a *transactAction,
 ) (step itemstore.Step, wrong, err error) {
-	step.Check = a.verb == "ConditionCheck"
+	step.Check, step.Delete = a.verb == "ConditionCheck", a.verb == "Delete"
 	if step.Table, err = s.table(ctx, world, a.table, missingTable); err != nil {
 		return step, nil, err
 	}

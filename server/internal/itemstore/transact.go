@@ -23,12 +23,23 @@ var (
 )
 
 // Step is a transaction's operation on one item. Decide works like the function of Update. With
-// Check the item does not change, and only Decide's error counts.
+// Check the item does not change, and with Delete it goes: only Decide's error counts then.
 type Step struct {
 	Table  *Table
 	Key    Key
 	Check  bool
+	Delete bool
 	Decide func(old Item) (Item, error)
+}
+
+// decide calls Decide. The item of a Delete goes whatever Decide returns: its frame has no room for
+// another.
+func (s Step) decide(old Item) (Item, error) {
+	next, err := s.Decide(old)
+	if s.Delete {
+		next = nil
+	}
+	return next, err
 }
 
 // Outcome is the result of a transaction.
@@ -40,7 +51,7 @@ type Outcome struct {
 
 // Transact decides on all steps at one instant, and then makes all of their changes or none,
 // durably, as one frame of the log. room is an estimate of the bytes that the steps may add;
-// token may be nil.
+// token may be nil. A transaction that deletes and writes nothing works on a full disk too.
 //
 // Errors: ErrCancelled, with the outcome, if a step was refused (by its Decide, or with one of
 // the errors of Update about items); ErrSameItem; ErrTokenUsed; ErrTransactionTooLarge; ErrKey;
@@ -53,8 +64,12 @@ func (s *Store) Transact(
 	if err != nil {
 		return Outcome{}, err
 	}
+	by, size := s.log.Sequence, size+room
+	if x.frees() {
+		by, size = s.log.SequenceFreeing, x.deletesRoom()
+	}
 	var outcome Outcome
-	err = s.decide(ctx, size+room, func(tx *wal.Tx) (wal.LSN, error) {
+	err = s.decideBy(ctx, by, size, func(tx *wal.Tx) (wal.LSN, error) {
 		s.tokens.mu.Lock()
 		defer s.tokens.mu.Unlock()
 		for _, t := range x.tables {
@@ -108,6 +123,33 @@ func (x *transaction) place() (size int, err error) {
 	return size, nil
 }
 
+// frees reports whether the transaction only deletes, and an item is there to delete. Without one
+// the frame would hold only the token and free nothing: repeated calls would use up the reserve.
+func (x *transaction) frees() (some bool) {
+	for i, step := range x.steps {
+		if !step.Check && !step.Delete {
+			return false
+		}
+		some = some || step.Delete && step.Table.sizeAt(x.decisions[i].entry) > 0
+	}
+	return some
+}
+
+// deletesRoom is the size of the frame of a transaction that only deletes, as passed to the log.
+// The reserve has to hold it, so it is exact, unless some of the items are not there.
+func (x *transaction) deletesRoom() int {
+	frame := newFrame(nil)
+	for i, step := range x.steps {
+		if step.Delete {
+			frame = appendDelete(frame, step.Table.id, x.decisions[i].key)
+		}
+	}
+	if x.token != nil {
+		frame = appendToken(frame, *x.token)
+	}
+	return len(frame)
+}
+
 // transact decides and applies. All locks are held.
 func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN, error) {
 	if x.token != nil {
@@ -159,7 +201,7 @@ func (x *transaction) decide() (seen wal.LSN, err error) {
 	size := 0
 	for i, step := range x.steps {
 		d := &x.decisions[i]
-		d.make(step.Decide)
+		d.make(step.decide)
 		seen = max(seen, d.seen)
 		size += max(d.OldSize, d.NewSize)
 		switch {
