@@ -91,17 +91,7 @@ func filled(t testing.TB) []*original {
 	}
 	// Records are last: if their frames are lost together with the mark, the segments show it.
 	put(c, "returns", 20)
-	killed := &original{name: "killed"}
-	for { // until it is idle: its last frames are marked then
-		time.Sleep(20 * time.Millisecond)
-		copied := vfs.NewMem()
-		copyTree(t, disk, "data", copied, "data")
-		report, err := fsck.Check(t.Context(), copied, "data")
-		if err == nil && report.Log.Marks > 0 && report.Log.Unsynced == 0 {
-			killed.disk = copied
-			break
-		}
-	}
+	killed := &original{name: "killed", disk: idle(t, disk)}
 	must(nil, s.Close(t.Context()))
 	originals := []*original{killed, {name: "closed", disk: disk}}
 	for _, o := range originals {
@@ -113,6 +103,20 @@ func filled(t testing.TB) []*original {
 		}
 	}
 	return originals
+}
+
+// idle returns a copy of a running server's disk, once its last frames are marked.
+func idle(t testing.TB, disk *vfs.Mem) *vfs.Mem {
+	t.Helper()
+	for {
+		time.Sleep(20 * time.Millisecond)
+		copied := vfs.NewMem()
+		copyTree(t, disk, "data", copied, "data")
+		report, err := fsck.Check(t.Context(), copied, "data")
+		if err == nil && report.Log.Marks > 0 && report.Log.Unsynced == 0 {
+			return copied
+		}
+	}
 }
 
 // hurt does one random damage to a disk, and describes it.

@@ -22,12 +22,23 @@ type RepairReport struct {
 	Refused string   `json:"refused,omitempty"`
 	Damage  []Damage `json:"damage"`
 	Lost    []Loss   `json:"lost"`
-	List    string   `json:"list,omitempty"` // the file with the losses
+	Saved   []Saved  `json:"saved,omitempty"` // records of lost streams, each shard in a new stream
+	List    string   `json:"list,omitempty"`  // the file with the losses
+}
+
+// Saved is a shard without a stream: the change that made it is lost. Its whole records are in a
+// new stream of one shard.
+type Saved struct {
+	Folder  string `json:"folder"`
+	Records uint64 `json:"records"`
+	Account string `json:"account"`
+	Region  string `json:"region"`
+	Stream  string `json:"stream"`
 }
 
 // loss is the size of all losses.
 type loss struct {
-	others  int // than records
+	others  int // than records: a shard without its stream's name is one
 	records uint64
 }
 
@@ -36,6 +47,7 @@ func (l loss) below(other loss) bool {
 }
 
 func (r *RepairReport) loss() (sum loss) {
+	sum.others = len(r.Saved)
 	for _, each := range r.Lost {
 		if each.To > each.From {
 			sum.records += each.To - each.From
@@ -203,6 +215,11 @@ func (r *RepairReport) WriteText(w io.Writer) error {
 	}
 	for _, loss := range r.Lost {
 		say("lost: %s", loss)
+	}
+	for _, saved := range r.Saved {
+		say("saved: %s of shard folder %s, of a lost stream, in the stream %s of account %s "+
+			"and region %s", plural(int(saved.Records), "record", "records"), saved.Folder,
+			saved.Stream, saved.Account, saved.Region)
 	}
 	switch {
 	case r.Whole:

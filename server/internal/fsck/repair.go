@@ -67,7 +67,7 @@ func planned(
 	ctx context.Context, cfg wal.Config, base *RepairReport, numbers Numbers,
 ) (*repairer, error) {
 	best, err := planOne(ctx, cfg, base, numbers)
-	if err != nil || len(best.report.Lost) == 0 {
+	if err != nil || best.report.loss() == (loss{}) {
 		return best, err
 	}
 	whole := best.report.loss()
@@ -94,7 +94,7 @@ func planOne(
 		return nil, err
 	}
 	report := *base
-	r := &repairer{fs: cfg.FS, log: log, report: &report, numbers: numbers}
+	r := &repairer{fs: cfg.FS, log: log, report: &report, numbers: numbers, next: 1}
 	if err := r.plan(ctx); err != nil {
 		return nil, errors.Join(err, log.Close(ctx))
 	}
@@ -109,6 +109,7 @@ type repairer struct {
 	records *shardlog.Repairer
 	report  *RepairReport
 	numbers Numbers
+	next    shardlog.ID // the id of the next shard in the snapshot
 }
 
 // Numbers returns the sequence number of a record, as the API writes it.
@@ -151,7 +152,13 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 			}
 		}
 	})
+	if err := r.records.Adopt(r.next); err != nil {
+		return err
+	}
 	if err := r.records.Plan(ctx); err != nil {
+		return err
+	}
+	if err := r.rescue(streams); err != nil {
 		return err
 	}
 	if r.records.Ahead() && len(r.found.Lost) == 0 {
@@ -177,8 +184,21 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 		r.lose(r.recordLoss(names[lost.Shard], shards[lost.Shard], lost,
 			"their frames are damaged"))
 	}
-	for _, lost := range r.records.Orphans() {
-		r.lose(r.recordLoss(Loss{}, nil, lost, "the change that made their shard is lost"))
+	return nil
+}
+
+// rescue makes a stream for each shard that lost its own.
+func (r *repairer) rescue(streams *catalogue.Catalogue) error {
+	for _, orphan := range r.records.Orphans() {
+		st, err := streams.Rescue(orphan.Shard, orphan.Arrival)
+		if err != nil {
+			return err
+		}
+		r.report.Saved = append(r.report.Saved, Saved{
+			Folder:  strconv.FormatUint(uint64(orphan.Shard), 10),
+			Records: orphan.Records,
+			Account: st.World.Account, Region: st.World.Region, Stream: st.Name,
+		})
 	}
 	return nil
 }
@@ -255,6 +275,13 @@ func (r *repairer) write(ctx context.Context) error {
 type tolerantStreams struct {
 	*catalogue.Catalogue
 	r *repairer
+}
+
+// Restore implements wal.Machine.
+func (s tolerantStreams) Restore(snapshot []byte) error {
+	err := s.Catalogue.Restore(snapshot)
+	s.Read(func() { s.r.next = s.NextLog() })
+	return err
 }
 
 // Replay implements wal.Machine.

@@ -67,6 +67,42 @@ func (o *original) without(lost []fsck.Loss) (lines []string) {
 	return lines
 }
 
+// unsaved returns the served lines without those of saved streams. It checks that these streams have
+// as many records as the report says, in the order of the original, with their keys and data. The
+// ids of shards and the sequence numbers differ.
+func (o *original) unsaved(
+	t testing.TB, got []string, saved []fsck.Saved, what string,
+) (rest []string) {
+	t.Helper()
+	content := func(lines []string) (short []string) {
+		for _, line := range recordsOf(lines) {
+			short = append(short, strings.SplitN(strings.TrimLeft(line, " "), " ", 3)[2])
+		}
+		return short
+	}
+	streams := map[string][]string{}
+	stream := ""
+	for _, line := range got {
+		if !strings.HasPrefix(line, "  ") {
+			stream, _, _ = strings.Cut(line, " ")
+		}
+		if slices.ContainsFunc(saved, func(s fsck.Saved) bool { return s.Stream == stream }) {
+			streams[stream] = append(streams[stream], line)
+		} else {
+			rest = append(rest, line)
+		}
+	}
+	for _, s := range saved {
+		records := content(streams[s.Stream])
+		if uint64(len(records)) != s.Records || s.Records == 0 ||
+			!isSubsequence(records, content(o.served)) {
+			t.Fatalf("%s: the stream %s has %d records, not %d of the original's", what, s.Stream,
+				len(records), s.Records)
+		}
+	}
+	return rest
+}
+
 // recordsOf returns the lines of records.
 func recordsOf(lines []string) []string {
 	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool {
@@ -119,6 +155,7 @@ func (o *original) mend(t testing.TB, disk *vfs.Mem, what string) *fsck.RepairRe
 	if err != nil {
 		t.Fatalf("%s: %v, after %+v", what, err, report)
 	}
+	got = o.unsaved(t, got, report.Saved, what)
 	want := o.without(report.Lost)
 	switch {
 	case exact(report.Lost) && !slices.Equal(got, want):
@@ -369,36 +406,193 @@ func TestRepairListsItems(t *testing.T) {
 	}
 }
 
-// A change of the streams with one damaged byte is mended, and one with two is lost, with the
-// records of the stream that it made.
+// breakCreation damages so many bytes of the change that made the newest stream.
+func breakCreation(t *testing.T, disk *vfs.Mem, newest string, damaged int) {
+	t.Helper()
+	for name, content := range tree(t, disk, "data/wal") {
+		at := strings.LastIndex(content, `"op":"create"`)
+		if at < 0 || !strings.Contains(content[at:], `"`+newest+`"`) {
+			continue
+		}
+		p := []byte(content)
+		for i := range damaged {
+			p[at+3+i*7] ^= 1
+		}
+		write(t, disk, name, p)
+	}
+}
+
+// A change of the streams with one damaged byte is mended, and one with two is lost. The records of
+// the stream that it made are saved in another.
 func TestRepairOfAChangeOfStreams(t *testing.T) {
 	o := filled(t)[0]
 	for damaged := 1; damaged <= 2; damaged++ {
 		disk := o.clone(t)
-		for name, content := range tree(t, disk, "data/wal") {
-			at := strings.Index(content, `"op":"create"`)
-			if at < 0 || !strings.Contains(content, "returns") {
-				continue
-			}
-			p := []byte(content)
-			for i := range damaged {
-				p[at+3+i*7] ^= 1
-			}
-			write(t, disk, name, p)
-		}
+		breakCreation(t, disk, "returns", damaged)
 		report := o.mend(t, disk, fmt.Sprintf("%d bytes", damaged))
-		kinds := []string{}
-		for _, l := range report.Lost {
-			kinds = append(kinds, l.Kind)
+		if damaged == 1 {
+			if len(report.Lost) > 0 || len(report.Saved) > 0 {
+				t.Errorf("%+v, %+v", report.Lost, report.Saved)
+			}
+			continue
 		}
-		want := []string{}
-		if damaged == 2 {
-			want = []string{fsck.LossStreams, fsck.LossRecords}
+		if len(report.Lost) != 1 || report.Lost[0].Kind != fsck.LossStreams {
+			t.Errorf("%+v", report.Lost)
 		}
-		if !slices.Equal(kinds, want) {
-			t.Errorf("%d bytes: %+v", damaged, report.Lost)
+		want := []fsck.Saved{{
+			Folder: "3", Records: 20, Account: "000000000000", Region: "us-east-1", Stream: "lost-3",
+		}}
+		if !slices.Equal(report.Saved, want) {
+			t.Errorf("%+v", report.Saved)
+		}
+		o.goOn(t, disk, "a lost stream")
+	}
+}
+
+// The records of a lost stream are saved from its segments, too, if their frames are lost with the
+// change that made the stream: the log is cut off in front of it.
+func TestRepairSavesALostStreamFromItsSegments(t *testing.T) {
+	o := filled(t)[0]
+	disk := o.clone(t)
+	for name, content := range tree(t, disk, "data/wal") {
+		if at := strings.Index(content, `"op":"create"`); at >= 0 &&
+			strings.Contains(content, "returns") {
+			cut := []byte(content)
+			clear(cut[at&^4095:])
+			write(t, disk, name, cut)
+			for later := range tree(t, disk, "data/wal") {
+				if later > name {
+					write(t, disk, later, make([]byte, len(content)))
+				}
+			}
 		}
 	}
+	report := o.mend(t, disk, "the end of the log")
+	if len(report.Saved) != 1 || report.Saved[0].Folder != "3" || len(report.Lost) == 0 {
+		t.Errorf("%+v", report)
+	}
+	t.Logf("%+v, lost: %v", report.Saved, report.Lost)
+}
+
+// A lost split opens its parent again. The records of each child are saved in a stream of its own.
+func TestRepairOfALostSplit(t *testing.T) {
+	disk := vfs.NewMem()
+	s, err := open(t, disk, config("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client{s}
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(count int) {
+		for i := range count {
+			must(c.kinesis("PutRecord", object{
+				"StreamName": "orders", "PartitionKey": strconv.Itoa(i), "Data": "eA==",
+			}))
+		}
+	}
+	must(c.kinesis("CreateStream", object{"StreamName": "orders", "ShardCount": 1}))
+	put(10)
+	must(c.kinesis("SplitShard", object{
+		"StreamName": "orders", "ShardToSplit": "shardId-000000000000",
+		"NewStartingHashKey": "170141183460469231731687303715884105728",
+	}))
+	put(20)
+	o := &original{name: "split", disk: idle(t, disk)}
+	must(nil, s.Close(t.Context()))
+	o.served, err = serve(t, o.clone(t), "data", nil)
+	must(nil, err)
+	damaged := o.clone(t)
+	for name, content := range tree(t, damaged, "data/wal") {
+		if at := strings.Index(content, `"op":"scale"`); at >= 0 {
+			p := []byte(content)
+			p[at+3], p[at+10] = p[at+3]^1, p[at+10]^1
+			write(t, damaged, name, p)
+		}
+	}
+	report := o.mend(t, damaged, "a lost split")
+	sum := uint64(0)
+	for _, saved := range report.Saved {
+		sum += saved.Records
+	}
+	if len(report.Saved) != 2 || sum != 20 || len(report.Lost) != 1 {
+		t.Errorf("saved %+v, lost %+v", report.Saved, report.Lost)
+	}
+	o.goOn(t, damaged, "a lost split")
+}
+
+// A folder that is left of a deleted stream does not come back as a saved one, whether the log still
+// has the deletion or not.
+func TestRepairLeavesADeletedStream(t *testing.T) {
+	t.Run("in the log", func(t *testing.T) {
+		o, folder := deleted(t, 0)
+		damaged := o.clone(t)
+		copyTree(t, folder, "data/shards/1", damaged, "data/shards/1")
+		breakCreation(t, damaged, "orders", 1)
+		report := o.mend(t, damaged, "a change")
+		if len(report.Saved) != 0 || len(report.Lost) != 0 || !report.Written {
+			t.Errorf("saved %+v, lost %+v", report.Saved, report.Lost)
+		}
+	})
+	t.Run("before the snapshots", func(t *testing.T) {
+		o, folder := deleted(t, 2)
+		damaged := o.clone(t)
+		copyTree(t, folder, "data/shards/1", damaged, "data/shards/1")
+		name := "data/shards/2/00000000000000000001.seg"
+		content := read(t, damaged, name)
+		content[40] ^= 1
+		write(t, damaged, name, content)
+		report := o.mend(t, damaged, "a record of orders")
+		if len(report.Saved) != 0 || len(report.Lost) != 1 {
+			t.Errorf("saved %+v, lost %+v", report.Saved, report.Lost)
+		}
+	})
+}
+
+// deleted returns the directory of a running server that deleted its first stream so many lives
+// before, and a disk with that stream's folder. Two lives leave no snapshot before the deletion.
+func deleted(t *testing.T, lives int) (o *original, folder *vfs.Mem) {
+	disk := vfs.NewMem()
+	s, err := open(t, disk, config("data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := client{s}
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fill := func(stream string) {
+		for range 10 {
+			must(c.kinesis("PutRecord", object{
+				"StreamName": stream, "PartitionKey": "k", "Data": "eA==",
+			}))
+		}
+	}
+	must(c.kinesis("CreateStream", object{"StreamName": "gone", "ShardCount": 1}))
+	fill("gone")
+	folder = idle(t, disk)
+	must(c.kinesis("DeleteStream", object{"StreamName": "gone"}))
+	must(c.kinesis("CreateStream", object{"StreamName": "orders", "ShardCount": 1}))
+	fill("orders")
+	for range lives {
+		must(nil, s.Close(t.Context()))
+		s, err = open(t, disk, config("data"))
+		must(nil, err)
+		c = client{s}
+		fill("orders")
+	}
+	o = &original{name: "deleted", disk: idle(t, disk)}
+	must(nil, s.Close(t.Context()))
+	o.served, err = serve(t, o.clone(t), "data", nil)
+	must(nil, err)
+	return o, folder
 }
 
 // With no whole snapshot of the streams and without the log's beginning a repair is refused.

@@ -2,7 +2,6 @@ package shardlog
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"slices"
@@ -19,6 +18,7 @@ type Repairer struct {
 	skipped uint64
 	shards  map[ID]*repair
 	deleted map[ID]bool
+	adopted []ID
 	planned []*repair // by Plan, in the order of their ids
 }
 
@@ -315,18 +315,6 @@ func (r *Repairer) Lost() (lost []LostRange) {
 	for _, sh := range r.planned {
 		lost = append(lost, sh.lost()...)
 	}
-	return lost
-}
-
-// Orphans returns the records of shards that the catalogue does not know: its frame is lost. Call
-// it after Plan.
-func (r *Repairer) Orphans() (lost []LostRange) {
-	for id, sh := range r.shards {
-		if r.store.Shard(id) == nil && !r.deleted[id] && sh.image.oldest < sh.image.next {
-			lost = append(lost, LostRange{Shard: id, From: sh.image.oldest, To: sh.image.next})
-		}
-	}
-	slices.SortFunc(lost, func(a, b LostRange) int { return cmp.Compare(a.Shard, b.Shard) })
 	return lost
 }
 
