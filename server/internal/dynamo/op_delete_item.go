@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/runnel-stream/runnel/internal/wire"
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
 // deleteItem removes an item; if there is none, it succeeds without effect.
@@ -34,7 +35,10 @@ func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	written, err := s.items.Delete(ctx, t, key, w.allow)
+	written, err := s.items.Delete(ctx, t, key, func(old itemstore.Item) error {
+		defer w.decided(ctx)
+		return w.allow(old)
+	})
 	written, err = w.count(t, written, err)
 	if err != nil {
 		return nil, itemFault(err, "")

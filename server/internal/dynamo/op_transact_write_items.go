@@ -35,6 +35,12 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	if err := r.cancelled(faults, nil); err != nil {
 		return nil, err
 	}
+	last := &steps[len(steps)-1]
+	decide := last.Decide
+	last.Decide = func(old itemstore.Item) (itemstore.Item, error) {
+		defer endTurn(ctx) // every step was decided, in order
+		return decide(old)
+	}
 	outcome, err := s.items.Transact(ctx, steps, len(call.Body), r.token)
 	if full := fullIn(outcome.Errs); full != nil {
 		return nil, full
@@ -160,7 +166,7 @@ func (r *transaction) cancelled(faults []error, written []itemstore.Written) err
 		if errors.Is(err, errCondition) {
 			codes[i] = "ConditionalCheckFailed"
 			err = conditionFailed(nil)
-			if item := written[i].Old; item != nil && r.actions[i].onFailure == "ALL_OLD" {
+			if item := written[i].Old(); item != nil && r.actions[i].onFailure == "ALL_OLD" {
 				reasons[i]["Item"] = json.RawMessage(appendItem(nil, item))
 			}
 		}

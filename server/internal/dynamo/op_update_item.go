@@ -26,8 +26,8 @@ func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	if err := w.parse(&m); err != nil {
 		return nil, err
 	}
-	u, err := w.form.update()
-	if err != nil {
+	var err error
+	if w.update, err = w.form.update(); err != nil {
 		return nil, err
 	}
 	if err := w.form.finish(); err != nil {
@@ -44,16 +44,16 @@ func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := u.sparesKey(t.Schema()); err != nil {
+	if err := w.update.sparesKey(t.Schema()); err != nil {
 		return nil, err
 	}
 	written, err := s.commit(ctx, &w, t, key, len(call.Body),
-		func(old itemstore.Item) (itemstore.Item, error) { return u.apply(old, given) })
+		func(old itemstore.Item) (itemstore.Item, error) { return w.update.apply(old, given) })
 	if err != nil {
 		return nil, itemFault(err, updateTooLarge)
 	}
 	var a answer
-	a.item("Attributes", w.updated(u, written))
+	a.item("Attributes", w.updated(written))
 	w.consumed(&a, call.World)
 	return a.bytes(), nil
 }
@@ -79,16 +79,16 @@ func (u *update) sparesKey(schema itemstore.Schema) error {
 
 // updated returns the attributes for ReturnValues; nil for none. UPDATED_OLD and UPDATED_NEW show
 // the values at the update's own paths.
-func (w *write) updated(u *update, written itemstore.Written) itemstore.Item {
+func (w *write) updated(written itemstore.Written) itemstore.Item {
 	switch w.returnValues {
 	case "ALL_OLD":
-		return written.Old
+		return written.Old()
 	case "ALL_NEW":
-		return written.New
+		return written.New()
 	case "UPDATED_OLD":
-		return u.tree.project(written.Old)
+		return w.update.tree.project(written.Old())
 	case "UPDATED_NEW":
-		return u.tree.project(written.New)
+		return w.update.tree.project(written.New())
 	}
 	return nil
 }

@@ -46,6 +46,7 @@ type Service struct {
 	now    func() time.Time
 	logger *slog.Logger
 	memory *memlimit.Limit
+	turns  chan struct{} // has an element for each long body that is decoded
 }
 
 var _ wire.Service = (*Service)(nil)
@@ -53,7 +54,10 @@ var _ wire.Service = (*Service)(nil)
 // New returns a service on cfg.Items. cfg must pass Validate.
 func New(cfg Config) *Service {
 	cfg = cfg.withDefaults()
-	return &Service{cfg.Items, cfg.Now, cfg.Logger, cfg.Memory}
+	return &Service{
+		items: cfg.Items, now: cfg.Now, logger: cfg.Logger, memory: cfg.Memory,
+		turns: make(chan struct{}, turns),
+	}
 }
 
 // operation answers one kind of call.
@@ -104,19 +108,13 @@ func (s *Service) Serve(ctx context.Context, call *wire.Call) (wire.Answer, erro
 		call.Facts.Table = tableNamed(call.Body)
 	}
 	if len(call.Body) >= longBody {
-		select {
-		case longBodies <- struct{}{}:
-			defer func() { <-longBodies }()
-		case <-ctx.Done():
-			return wire.Answer{}, ctx.Err()
+		with, end, err := s.turn(ctx)
+		if err != nil {
+			return wire.Answer{}, err
 		}
+		defer end()
+		ctx = with
 	}
 	body, err := answer(s, ctx, call)
 	return wire.Answer{Body: body}, err
 }
-
-// longBody is the length of a body from which on few are served at a time: a document of a megabyte
-// may have maxNodes values, which take a hundred. The write of a lease is shorter, and never waits.
-const longBody = 64 << 10
-
-var longBodies = make(chan struct{}, 4)

@@ -12,10 +12,9 @@ import (
 // transactAction is a transaction's operation on one item.
 type transactAction struct {
 	write
-	verb   string         // ConditionCheck, Delete, Put or Update
-	item   itemstore.Item // of Put
-	key    itemstore.Item // of the others
-	update *update
+	verb string         // ConditionCheck, Delete, Put or Update
+	item itemstore.Item // of Put
+	key  itemstore.Item // of the others
 }
 
 // transactAction takes one of TransactItems. Report its error after check's.
@@ -112,6 +111,7 @@ func (s *Service) step(
 		wrong = s.items.CheckIndexKeys(ctx, step.Table, a.item)
 	}
 	step.Decide = func(old itemstore.Item) (itemstore.Item, error) {
+		defer a.decided()
 		switch {
 		case a.condition != nil && !a.condition.holds(old):
 			return nil, errCondition
@@ -125,6 +125,11 @@ func (s *Service) step(
 		})
 	}
 	return step, wrong, nil
+}
+
+// decided drops the decoded request.
+func (a *transactAction) decided() {
+	a.form, a.condition, a.item, a.key, a.update = form{}, nil, nil, nil, nil
 }
 
 // fault converts the store's error about the action's item into an answer.

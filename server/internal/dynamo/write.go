@@ -13,6 +13,7 @@ import (
 type write struct {
 	table     string // as the request names it
 	condition condition
+	update    *update // of UpdateItem
 	form      form
 
 	returnValues string // NONE, ALL_OLD, …
@@ -78,12 +79,23 @@ func (s *Service) commit(
 ) (itemstore.Written, error) {
 	written, err := s.items.Update(ctx, t, key, room,
 		func(old itemstore.Item) (itemstore.Item, error) {
+			defer w.decided(ctx)
 			if err := w.allow(old); err != nil {
 				return nil, err
 			}
 			return s.roomFor(old, change)
 		})
 	return w.count(t, written, err)
+}
+
+// decided drops the decoded request, and ends its turn. An answer with values is decoded within the
+// turn, so that one waits for the disk.
+func (w *write) decided(ctx context.Context) {
+	w.form, w.condition = form{}, nil
+	if w.returnValues == "NONE" && w.onFailure == "NONE" {
+		w.update = nil
+		endTurn(ctx)
+	}
 }
 
 // allow returns errCondition if the condition does not hold.
@@ -108,9 +120,9 @@ func (w *write) count(
 	t.Units().AddWrite(w.used.total())
 	if refused {
 		if w.onFailure == "NONE" {
-			written.Old = nil
+			return written, conditionFailed(nil)
 		}
-		return written, conditionFailed(written.Old)
+		return written, conditionFailed(written.Old())
 	}
 	return written, err
 }
@@ -119,7 +131,7 @@ func (w *write) count(
 func (w *write) finish(world wire.World, written itemstore.Written) []byte {
 	var a answer
 	if w.returnValues == "ALL_OLD" {
-		a.item("Attributes", written.Old)
+		a.item("Attributes", written.Old())
 	}
 	w.consumed(&a, world)
 	return a.bytes()

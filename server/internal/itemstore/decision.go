@@ -9,8 +9,6 @@ type decision struct {
 	entry *entry // the search key for the present entry
 
 	Written
-	old   *entry  // the present one; nil: none
-	next  *entry  // with New
 	grown int64   // reserved of the items' memory
 	fixed bool    // the item must not change
 	err   error   // of the decision: the item does not change
@@ -25,19 +23,19 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 		return
 	}
 	d.seen = t.mu.removed
-	if old := t.find(d.entry); old != nil {
-		d.Old, d.OldSize, d.seen = old.item(), old.size, old.lsn
-		d.old = old
+	if d.old = t.find(d.entry); d.old != nil {
+		d.OldSize, d.seen = d.old.size, d.old.lsn
 	}
-	next, err := fn(d.Old)
+	old := d.Old()
+	next, err := fn(old)
 	if d.fixed {
-		d.New, d.NewSize, next = d.Old, d.OldSize, nil
+		d.next, d.NewSize, next = d.old, d.OldSize, nil
 	}
 	if err == nil && next != nil {
-		err = d.accept(next)
+		err = d.accept(old, next)
 	}
 	if err == nil && next != nil {
-		err = d.reserve()
+		err = d.reserve(old, next)
 	}
 	d.err = err
 }
@@ -49,14 +47,14 @@ const smallGrowth = 256
 // needs none, and so goes on however much is in use. The renewal of a lease must go on, too, and
 // grows its item when the counter gets a digit or the checkpoint becomes a number. So an item that
 // is there may grow a little in a sixteenth beyond the bound.
-func (d *decision) reserve() error {
+func (d *decision) reserve(old, next Item) error {
 	memory := d.table.memory
 	if memory.most == 0 {
 		return nil
 	}
 	grown := d.next.weight() - d.old.weight()
 	for _, x := range d.table.mu.indexes {
-		grown += x.growth(d.entry.place, d.Old, d.New)
+		grown += x.growth(d.entry.place, old, next)
 	}
 	if grown <= 0 {
 		return nil
@@ -79,7 +77,7 @@ func (d *decision) release() {
 }
 
 // accept checks that the store can hold the item under its key.
-func (d *decision) accept(next Item) error {
+func (d *decision) accept(old, next Item) error {
 	key, err := d.table.schema.Key(next)
 	if err != nil {
 		return err
@@ -95,11 +93,11 @@ func (d *decision) accept(next Item) error {
 		return ErrItemTooDeep
 	}
 	for _, x := range d.table.mu.indexes {
-		if err := x.check(d.Old, next); err != nil {
+		if err := x.check(old, next); err != nil {
 			return err
 		}
 	}
-	d.New, d.NewSize, d.next = next, size, encodeEntry(d.entry.place, next, size)
+	d.NewSize, d.next = size, encodeEntry(d.entry.place, next, size)
 	return nil
 }
 
@@ -114,12 +112,12 @@ func encodeEntry(place string, item Item, size int) *entry {
 
 // writes reports whether the decision changes anything.
 func (d *decision) writes() bool {
-	return d.err == nil && !d.fixed && (d.Old != nil || d.New != nil)
+	return d.err == nil && !d.fixed && (d.old != nil || d.next != nil)
 }
 
 // append appends the change to a frame.
 func (d *decision) append(frame []byte) []byte {
-	if d.New == nil {
+	if d.next == nil {
 		return appendDelete(frame, d.table.id, d.key)
 	}
 	return appendPut(frame, d.table.id, d.next.body)
@@ -127,7 +125,7 @@ func (d *decision) append(frame []byte) []byte {
 
 // apply makes the change, whose frame ends at lsn.
 func (d *decision) apply(lsn wal.LSN) {
-	if d.New == nil {
+	if d.next == nil {
 		d.Indexes = d.table.remove(d.entry, lsn)
 		return
 	}

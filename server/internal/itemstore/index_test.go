@@ -192,7 +192,7 @@ func (m *indexed) transact(rt *rapid.T) {
 	}
 	for i, step := range steps {
 		name := fmt.Sprint(step.Key)
-		if w := outcome.Written[i]; !sameItem(w.Old, m.items[name]) || !sameItem(w.New, next[name]) {
+		if w := outcome.Written[i]; !sameItem(w.Old(), m.items[name]) || !sameItem(w.New(), next[name]) {
 			rt.Fatalf("%+v", w)
 		}
 		m.checkChanges(rt, outcome.Written[i], m.items[name], next[name])

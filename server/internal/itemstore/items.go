@@ -6,22 +6,38 @@ import (
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
-// Written is the result of a write: the item before and after.
+// Written is the result of a write. It holds the items in their stored form: an item of many short
+// values takes a hundred times as much memory once it is decoded, and a write waits for the disk.
 type Written struct {
-	Old, New         Item // nil: no item
-	OldSize, NewSize int  // as Size counts; 0 for no item
+	OldSize, NewSize int // as Size counts; 0 for no item
 	// The indexes that the write changed; nil if there are none.
 	Indexes []IndexChange
+
+	old, next *entry // nil: none
+}
+
+// Old returns the item before the write; nil if there was none.
+func (w Written) Old() Item { return w.old.decoded() }
+
+// New returns the item after the write; nil if there is none.
+func (w Written) New() Item { return w.next.decoded() }
+
+func (e *entry) decoded() Item {
+	if e == nil {
+		return nil
+	}
+	return e.item()
 }
 
 // Update decides on one item and changes it, durably. fn gets the present item (nil if there is
 // none) and returns the next one (nil to delete it). fn runs at most once, with the table locked:
 // it must be pure and quick, and must change neither its argument nor the key. Update writes fn's
-// result even if it equals the old item; after an error of fn the item does not change.
+// result even if it equals the old item; after an error of fn the item does not change. While
+// Update waits it holds neither fn nor a decoded item.
 //
 // room is an estimate of the bytes that fn may add to the item. Update returns once the new state
 // is durable, or, without a change, once the state that fn saw is durable. It then returns an
-// error of fn unchanged, together with Old. Other errors: ErrKey, ErrItemTooLarge,
+// error of fn unchanged, together with the old item. Other errors: ErrKey, ErrItemTooLarge,
 // ErrItemTooDeep, ErrItemsMemory, an *IndexKeyError, ErrTableNotFound, and the log's, after which
 // the outcome is unknown and Written is empty.
 func (s *Store) Update(

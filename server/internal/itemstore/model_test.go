@@ -50,7 +50,7 @@ func TestModel(t *testing.T) {
 				}
 				w, err := b.Update(t.Context(), b.table(t, name), id(key), 0,
 					func(Item) (Item, error) { return next, nil })
-				if err != nil || !sameItem(w.Old, tables[name][key]) || !sameItem(w.New, next) {
+				if err != nil || !sameItem(w.Old(), tables[name][key]) || !sameItem(w.New(), next) {
 					rt.Fatalf("%+v, %v", w, err)
 				}
 				tables[name][key] = next

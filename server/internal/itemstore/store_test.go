@@ -231,12 +231,12 @@ func TestUpdate(t *testing.T) {
 		}
 	}
 	w, err := b.Update(t.Context(), table, id("a"), 0, give(nil, nil))
-	if err != nil || !Equal(w.Old, old) || w.New != nil || w.OldSize != Size(old) || w.NewSize != 0 {
+	if err != nil || !Equal(w.Old(), old) || w.New() != nil || w.OldSize != Size(old) || w.NewSize != 0 {
 		t.Errorf("%+v, %v", w, err)
 	}
 	end := b.log.Durable()
 	w, err = b.Update(t.Context(), table, id("a"), 0, give(nil, nil))
-	if err != nil || w.Old != nil || b.log.Durable() != end {
+	if err != nil || w.Old() != nil || b.log.Durable() != end {
 		t.Errorf("deleting nothing: %+v, %v", w, err)
 	}
 }

@@ -73,7 +73,7 @@ func TestTransact(t *testing.T) {
 		{Table: one, Key: id("a"), Check: true, Decide: give(nil)},
 		{Table: two, Key: id("none"), Decide: give(nil)},
 	}, 0, nil)
-	if err != nil || b.log.Durable() != end || !Equal(outcome.Written[0].New, a) || outcome.Written[0].NewSize != Size(a) {
+	if err != nil || b.log.Durable() != end || !Equal(outcome.Written[0].New(), a) || outcome.Written[0].NewSize != Size(a) {
 		t.Errorf("nothing to do: %+v, %v", outcome, err)
 	}
 }

@@ -1,0 +1,38 @@
+package dynamo
+
+import (
+	"context"
+	"sync"
+)
+
+const (
+	// longBody is the length of a body from which on few are decoded at a time: a document of a
+	// megabyte may have maxNodes values, which take a hundred. The write of a lease is shorter, and
+	// never waits.
+	longBody = 64 << 10
+	// turns is the number of long bodies that a service decodes at a time.
+	turns = 4
+)
+
+// turnKey is the context's key of the function that ends a call's turn.
+type turnKey struct{}
+
+// turn waits until the service may decode a long body. end ends the turn; so does endTurn.
+func (s *Service) turn(ctx context.Context) (with context.Context, end func(), err error) {
+	select {
+	case s.turns <- struct{}{}:
+	case <-ctx.Done():
+		return ctx, nil, ctx.Err()
+	}
+	end = sync.OnceFunc(func() { <-s.turns })
+	return context.WithValue(ctx, turnKey{}, end), end, nil
+}
+
+// endTurn ends the turn of a call with a long body before its write waits for the disk: a disk that
+// hangs would otherwise stop every other long body. Call it once the write is decided and nothing
+// decoded is needed any more.
+func endTurn(ctx context.Context) {
+	if end, long := ctx.Value(turnKey{}).(func()); long {
+		end()
+	}
+}
