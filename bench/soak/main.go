@@ -40,6 +40,7 @@ var suites = []suite{
 	{pkg: "server/internal/shardlog", percent: 100},
 	{pkg: "server/internal/itemstore", percent: 100},
 	{pkg: "server/internal/fsck", percent: 100},
+	{pkg: "server/internal/serverclock", percent: 100},
 	{pkg: "server", percent: 60},
 	{pkg: "server/internal/kinesis", percent: 50},
 	{pkg: "server/internal/dynamo", percent: 400},

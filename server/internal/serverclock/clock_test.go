@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"path"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -89,10 +91,18 @@ func settle(c *Clock) time.Time {
 	return c.Now()
 }
 
+// soak multiplies the sizes of the random tests: RUNNEL_SOAK, default 1.
+func soak() int {
+	if n, err := strconv.Atoi(os.Getenv("RUNNEL_SOAK")); err == nil && n > 0 {
+		return n
+	}
+	return 1
+}
+
 // The clock goes with the system's, but never back: not over its steps, and not over ends of any
 // kind, whatever of the unsynced a power cut leaves.
 func TestNeverBack(t *testing.T) {
-	for seed := range uint64(60) {
+	for seed := range uint64(60 * soak()) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 0))
 			m := newMachine(t)
@@ -147,6 +157,7 @@ func TestNeverBack(t *testing.T) {
 			m.close(c)
 		})
 	}
+	t.Logf("soak: %d seeds", 60*soak())
 }
 
 // Without steps the clock is the system's, also after a kill: no freeze is to be seen.

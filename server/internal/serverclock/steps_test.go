@@ -116,31 +116,35 @@ func TestStepHasToBeSeenToLast(t *testing.T) {
 
 // Elapsed time is even and goes on over restarts and kills, whatever is done to the system's clock.
 func TestElapsedIsEven(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rng := rand.New(rand.NewPCG(1, 1))
-		m, c := old(t)
-		start, began := time.Now(), c.Moment().Elapsed
-		for i := range 200 {
-			time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Minute))))
-			switch i % 4 {
-			case 0:
-				m.step(randomStep(rng))
-			case 1:
-				m.die(c, m.disk.Crash(rng))
-				c = m.open()
-			case 2:
-				m.close(c)
-				time.Sleep(time.Hour)
-				c = m.open()
-			}
-			want := time.Since(start)
-			if got := time.Duration(c.Moment().Elapsed-began) * time.Millisecond; (got - want).Abs() >
-				time.Second {
-				t.Fatalf("%v have elapsed, the clock says %v", want, got)
-			}
+	for seed := range uint64(2 * soak()) {
+		synctest.Test(t, func(t *testing.T) { elapsedIsEven(t, rand.New(rand.NewPCG(1, 1+seed))) })
+	}
+	t.Logf("soak: %d seeds", 2*soak())
+}
+
+func elapsedIsEven(t *testing.T, rng *rand.Rand) {
+	m, c := old(t)
+	start, began := time.Now(), c.Moment().Elapsed
+	for i := range 200 {
+		time.Sleep(time.Duration(rng.Int64N(int64(3 * time.Minute))))
+		switch i % 4 {
+		case 0:
+			m.step(randomStep(rng))
+		case 1:
+			m.die(c, m.disk.Crash(rng))
+			c = m.open()
+		case 2:
+			m.close(c)
+			time.Sleep(time.Hour)
+			c = m.open()
 		}
-		m.close(c)
-	})
+		want := time.Since(start)
+		if got := time.Duration(c.Moment().Elapsed-began) * time.Millisecond; (got - want).Abs() >
+			time.Second {
+			t.Fatalf("%v have elapsed, the clock says %v", want, got)
+		}
+	}
+	m.close(c)
 }
 
 // Over another boot, elapsed time and stamps follow the system's clock by up to 30 days, and not
@@ -239,7 +243,7 @@ func TestAcceptedUntilTheNextStep(t *testing.T) {
 
 // Whatever is done to the system's clock within a boot, no stamp expires before its age by true time.
 func TestNothingExpiresEarly(t *testing.T) {
-	for seed := range uint64(10) {
+	for seed := range uint64(10 * soak()) {
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 7))
 			m, c := old(t)
@@ -279,6 +283,7 @@ func TestNothingExpiresEarly(t *testing.T) {
 			m.close(c)
 		})
 	}
+	t.Logf("soak: %d seeds", 10*soak())
 }
 
 // After steps the horizon is exact to a minute: data do not stay for ever.
