@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/call"
 )
 
 // attack is one way to attack a server. attack returns when its context ends, or earlier.
@@ -144,20 +146,13 @@ func fill(ctx context.Context, t *target) error {
 // slowReaders ask for all records of a shard, and read 1 KiB a second of each answer.
 func slowReaders(ctx context.Context, t *target) {
 	var got struct{ ShardIterator string }
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.address,
-		strings.NewReader(`{"StreamName":"attacked","ShardId":"shardId-000000000000",
+	answer, err := call.Send(ctx, t.client, t.address, "GetShardIterator",
+		[]byte(`{"StreamName":"attacked","ShardId":"shardId-000000000000",
 		"ShardIteratorType":"TRIM_HORIZON"}`))
 	if err != nil {
 		panic(err)
 	}
-	r.Header.Set("Content-Type", "application/x-amz-json-1.1")
-	r.Header.Set("X-Amz-Target", "Kinesis_20131202.GetShardIterator")
-	answer, err := t.client.Do(r)
-	if err != nil {
-		panic(err)
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if err := json.NewDecoder(answer.Body).Decode(&got); err != nil {
+	if err := json.Unmarshal(answer, &got); err != nil {
 		panic(err)
 	}
 	body := fmt.Sprintf(`{"ShardIterator":%q}`, got.ShardIterator)

@@ -1,15 +1,14 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/call"
 )
 
 // answerTime is the time after which a call of others counts as unanswered.
@@ -33,27 +32,7 @@ func newTarget(address string, fresh bool) *target {
 func (t *target) call(
 	ctx context.Context, client *http.Client, operation string, body []byte,
 ) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.address+"/",
-		bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	service, contentType := "Kinesis_20131202", "application/x-amz-json-1.1"
-	if strings.HasSuffix(operation, "Item") || strings.HasSuffix(operation, "Table") {
-		service, contentType = "DynamoDB_20120810", "application/x-amz-json-1.0"
-	}
-	r.Header.Set("X-Amz-Target", service+"."+operation)
-	r.Header.Set("Content-Type", contentType)
-	answer, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-		return fmt.Errorf("%s: %s %s", operation, answer.Status, text)
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
+	_, err := call.Send(ctx, client, t.address, operation, body)
 	return err
 }
 

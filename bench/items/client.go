@@ -5,12 +5,13 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/call"
 )
 
 const (
@@ -18,37 +19,15 @@ const (
 	filling = 64  // calls in flight while the table is filled
 )
 
-type client struct{ http *http.Client }
-
-func newClient() *client {
-	return &client{&http.Client{
+func newClient() *http.Client {
+	return &http.Client{
 		Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 2 * filling},
-	}}
+	}
 }
 
 // call sends a call and discards its answer.
-func (c *client) call(ctx context.Context, address, operation string, body []byte) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/",
-		bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	service, contentType := "Kinesis_20131202", "application/x-amz-json-1.1"
-	if strings.HasSuffix(operation, "Item") || strings.HasSuffix(operation, "Table") {
-		service, contentType = "DynamoDB_20120810", "application/x-amz-json-1.0"
-	}
-	r.Header.Set("X-Amz-Target", service+"."+operation)
-	r.Header.Set("Content-Type", contentType)
-	answer, err := c.http.Do(r)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	if answer.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
-		return fmt.Errorf("%s: %s %s", operation, answer.Status, text)
-	}
-	_, err = io.Copy(io.Discard, answer.Body)
+func (s *subject) call(ctx context.Context, operation string, body []byte) error {
+	_, err := call.Send(ctx, s.client, s.Address, operation, body)
 	return err
 }
 
@@ -76,7 +55,7 @@ func update(item, n int) []byte {
 
 // fill makes a table and its items.
 func (s *subject) fill(ctx context.Context) error {
-	err := s.client.call(ctx, s.Address, "CreateTable", []byte(`{"TableName":"items",
+	err := s.call(ctx, "CreateTable", []byte(`{"TableName":"items",
 		"KeySchema":[{"AttributeName":"id","KeyType":"HASH"}],"BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"id","AttributeType":"S"}]}`))
 	if err != nil {
@@ -93,7 +72,7 @@ func (s *subject) fill(ctx context.Context) error {
 				if n >= s.items {
 					return
 				}
-				err := s.client.call(ctx, s.Address, "PutItem", fmt.Appendf(nil,
+				err := s.call(ctx, "PutItem", fmt.Appendf(nil,
 					`{"TableName":"items","Item":{"id":{"S":"item-%d"},"leaseCounter":{"N":"100"},
 					"leaseOwner":{"S":"worker-%d"},"pad":{"S":"%s"}}}`, n, n%100, pad))
 				if err != nil {

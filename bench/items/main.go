@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,7 +66,7 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 type subject struct {
 	*process.Server
 	items  int
-	client *client
+	client *http.Client
 	rates  []float64       // MB/s of each round
 	took   []time.Duration // of UpdateItem, over all rounds
 	wal    int64           // the most bytes
@@ -135,7 +136,7 @@ func (s *subject) report(ctx context.Context, w io.Writer, first *subject) error
 	if err := s.Start(ctx); err != nil {
 		return err
 	}
-	if err := s.client.call(ctx, s.Address, "ListStreams", []byte("{}")); err != nil {
+	if err := s.call(ctx, "ListStreams", []byte("{}")); err != nil {
 		return err
 	}
 	start := time.Since(begin)
@@ -174,7 +175,7 @@ func (s *subject) round(ctx context.Context, cfg Config) error {
 		group.Go(func() {
 			body := putRecords(i)
 			for ctx.Err() == nil {
-				err := s.client.call(context.WithoutCancel(ctx), s.Address, "PutRecords", body)
+				err := s.call(context.WithoutCancel(ctx), "PutRecords", body)
 				if err != nil {
 					failed.Store(&err)
 					return
@@ -217,7 +218,7 @@ func (s *subject) renew(ctx context.Context, rate int) error {
 	defer pace.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
 		begin := time.Now()
-		err := s.client.call(context.WithoutCancel(ctx), s.Address, "UpdateItem",
+		err := s.call(context.WithoutCancel(ctx), "UpdateItem",
 			update(n*7919%max(s.items, 100), n))
 		if err != nil {
 			return err

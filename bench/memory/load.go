@@ -6,12 +6,13 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/call"
 )
 
 // load is one way to fill a server. It has records, or items with so many attributes.
@@ -43,7 +44,7 @@ func (l *load) put(ctx context.Context, t *target) (stored, refused int64, err e
 	one := l.putItem
 	if l.records > 0 {
 		one = l.putRecords()
-	} else if _, err := t.call(ctx, "DynamoDB_20120810.CreateTable", []byte(`{"TableName":"items",
+	} else if _, err := t.call(ctx, "CreateTable", []byte(`{"TableName":"items",
 		"KeySchema":[{"AttributeName":"k","KeyType":"HASH"}],"BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"k","AttributeType":"S"}]}`)); err != nil {
 		return 0, 0, err
@@ -92,7 +93,7 @@ func (l *load) putRecords() func(context.Context, *target, int64) (good, bad int
 		panic(err)
 	}
 	return func(ctx context.Context, t *target, _ int64) (good, bad int64, err error) {
-		answer, err := t.call(ctx, "Kinesis_20131202.PutRecords", body)
+		answer, err := t.call(ctx, "PutRecords", body)
 		bad = int64(bytes.Count(answer, []byte(`"ErrorCode"`)))
 		return int64(l.records) - bad, bad, err
 	}
@@ -110,7 +111,7 @@ func (l *load) putItem(ctx context.Context, t *target, n int64) (good, bad int64
 	if err != nil {
 		return 0, 0, err
 	}
-	answer, err := t.call(ctx, "DynamoDB_20120810.PutItem", body)
+	answer, err := t.call(ctx, "PutItem", body)
 	if err != nil && bytes.Contains(answer, []byte("ProvisionedThroughputExceeded")) {
 		return 0, 1, nil
 	}
@@ -124,33 +125,13 @@ var client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
 
 // call sends a call. The error is that of an answer, too, which is returned with it.
 func (t *target) call(ctx context.Context, operation string, body []byte) ([]byte, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+t.address,
-		bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	version := "1.1"
-	if strings.HasPrefix(operation, "DynamoDB") {
-		version = "1.0"
-	}
-	r.Header.Set("Content-Type", "application/x-amz-json-"+version)
-	r.Header.Set("X-Amz-Target", operation)
-	answer, err := client.Do(r)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = answer.Body.Close() }()
-	text, err := io.ReadAll(answer.Body)
-	if err == nil && answer.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s %s", operation, answer.Status, text[:min(len(text), 300)])
-	}
-	return text, err
+	return call.Send(ctx, client, t.address, operation, body)
 }
 
 // wait waits for the first answer.
 func (t *target) wait(ctx context.Context) error {
 	for {
-		_, err := t.call(ctx, "Kinesis_20131202.ListStreams", []byte("{}"))
+		_, err := t.call(ctx, "ListStreams", []byte("{}"))
 		if err == nil {
 			return nil
 		}
