@@ -5,14 +5,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/runnel-stream/runnel/bench/internal/call"
 )
 
 // attack is one way to attack a server. attack returns when its context ends, or earlier.
@@ -56,13 +55,38 @@ func attacks() []attack {
 		},
 		{
 			name: "400 slow readers of 10 MiB", time: 30 * time.Second,
-			prepare: fill, attack: slowReaders,
+			prepare: fill, attack: func(ctx context.Context, t *target) {
+				readers(ctx, t, 1<<10)
+				wait(ctx, t)
+			},
 		},
 		{
 			name: "40 upgrades to h2c with 15 MB", time: 15 * time.Second, attack: upgrades,
 		},
 		{
 			name: "8 CloudWatch forms of 6.5 MB", time: 15 * time.Second, attack: forms,
+		},
+		{
+			name: "4 DynamoDB bodies of 15 MB of the shortest values", time: 15 * time.Second,
+			attack: shortValues,
+		},
+		{
+			name: "320 subscribers that never read", time: 20 * time.Second,
+			prepare: fillSubscribed, attack: func(ctx context.Context, t *target) {
+				subscribers(ctx, t)
+				wait(ctx, t)
+			},
+		},
+		{
+			name: "these, and 400 readers that never read", time: 40 * time.Second,
+			prepare: func(ctx context.Context, t *target) error {
+				return errors.Join(fill(ctx, t), fillSubscribed(ctx, t))
+			},
+			attack: func(ctx context.Context, t *target) {
+				subscribers(ctx, t)
+				readers(ctx, t, 0)
+				wait(ctx, t)
+			},
 		},
 	}
 }
@@ -143,19 +167,14 @@ func fill(ctx context.Context, t *target) error {
 	return nil
 }
 
-// slowReaders ask for all records of a shard, and read 1 KiB a second of each answer.
-func slowReaders(ctx context.Context, t *target) {
-	var got struct{ ShardIterator string }
-	answer, err := call.Send(ctx, t.client, t.address, "GetShardIterator",
-		[]byte(`{"StreamName":"attacked","ShardId":"shardId-000000000000",
-		"ShardIteratorType":"TRIM_HORIZON"}`))
+// readers ask for all records of a shard on 400 sockets, and read so many bytes a second of each
+// answer; at a rate of 0 they never read.
+func readers(ctx context.Context, t *target, rate int) {
+	iterator, err := t.iterator(ctx, "attacked")
 	if err != nil {
 		panic(err)
 	}
-	if err := json.Unmarshal(answer, &got); err != nil {
-		panic(err)
-	}
-	body := fmt.Sprintf(`{"ShardIterator":%q}`, got.ShardIterator)
+	body := fmt.Sprintf(`{"ShardIterator":%q}`, iterator)
 	for range 400 {
 		conn, err := t.dial(ctx)
 		if err != nil {
@@ -163,8 +182,11 @@ func slowReaders(ctx context.Context, t *target) {
 		}
 		_, _ = fmt.Fprintf(conn, "%sContent-Length: %d\r\n\r\n%s",
 			strings.Replace(head, "PutRecords", "GetRecords", 1), len(body), body)
+		if rate == 0 {
+			continue
+		}
 		go func() {
-			part := make([]byte, 1<<10)
+			part := make([]byte, rate)
 			for ctx.Err() == nil {
 				if _, err := io.ReadFull(conn, part); err != nil {
 					return
@@ -173,7 +195,6 @@ func slowReaders(ctx context.Context, t *target) {
 			}
 		}()
 	}
-	<-ctx.Done()
 }
 
 // upgrades ask for HTTP/2 with a body of 15 MB in the upgrade itself.

@@ -2,8 +2,8 @@
 // the calls of others take, and the server's memory. It prints Markdown. `make bench-attacks` runs
 // it, and bench/README.md has its output.
 //
-// Each attack has a server and a process of its own. The calls of others are a ListStreams and a
-// lease's UpdateItem, one of each every 20 ms.
+// Each attack has a server and a process of its own. The calls of others are a ListStreams, a
+// lease's UpdateItem and a GetRecords of one byte from another stream, one of each every 20 ms.
 package main
 
 import (
@@ -63,8 +63,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 		return fmt.Errorf("-only: %w", err)
 	}
 	_, _ = fmt.Fprint(w, "| attack | ListStreams, ms: p50, p99, most | "+
-		"UpdateItem, ms: p50, p99, most | unanswered | memory, MB: before, most, after |\n"+
-		"|---|---|---|---|---|\n")
+		"UpdateItem, ms: p50, p99, most | GetRecords, ms: p50, p99, most | unanswered | "+
+		"memory, MB: before, most, after |\n|---|---|---|---|---|---|\n")
 	for _, a := range attacks() {
 		if !cfg.Only.MatchString(a.name) {
 			continue
@@ -81,7 +81,8 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 
 // measure runs an attack on a server of its own, and returns a row of the report.
 func (a attack) measure(ctx context.Context, cfg Config) (row string, err error) {
-	server, err := process.ServeFiles(ctx, cfg.Runnel, a.files, "--stream", "attacked:4")
+	server, err := process.ServeFiles(ctx, cfg.Runnel, a.files, "--stream", "attacked:4",
+		"--stream", small+":1", "--stream", fmt.Sprint(subscribed, ":", subShards))
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +97,10 @@ func (a attack) measure(ctx context.Context, cfg Config) (row string, err error)
 		}
 	}
 	before := server.Memory("VmRSS")
-	others := watch(ctx, target)
+	others, err := watch(ctx, target)
+	if err != nil {
+		return "", err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -104,15 +108,17 @@ func (a attack) measure(ctx context.Context, cfg Config) (row string, err error)
 	if err := exec.CommandContext(ctx, self, asAttacker, a.name, server.Address).Run(); err != nil {
 		return "", err
 	}
-	list, update := others.stop()
+	others.stop()
 	most := server.Memory("VmHWM")
 	select {
 	case <-time.After(cfg.After):
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
-	return fmt.Sprintf("| %s | %s | %s | %d | %.0f, %.0f, %.0f |", a.name, list, update,
-		list.unanswered+update.unanswered, before, most, server.Memory("VmRSS")), nil
+	return fmt.Sprintf("| %s | %s | %s | %s | %d | %.0f, %.0f, %.0f |", a.name, others.list,
+		others.update, others.read,
+		others.list.unanswered+others.update.unanswered+others.read.unanswered, before, most,
+		server.Memory("VmRSS")), nil
 }
 
 // times are the times of the calls of others.

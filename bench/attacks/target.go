@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -36,15 +37,32 @@ func (t *target) call(
 	return err
 }
 
-// prepare makes the lease table and waits for the stream.
+// small is the stream that others read: it has one record of a byte.
+const small = "small"
+
+// iterator returns one of the first shard of a stream, from its beginning.
+func (t *target) iterator(ctx context.Context, stream string) (string, error) {
+	var got struct{ ShardIterator string }
+	answer, err := call.Send(ctx, t.client, t.address, "GetShardIterator", fmt.Appendf(nil,
+		`{"StreamName":%q,"ShardId":"shardId-000000000000","ShardIteratorType":"TRIM_HORIZON"}`,
+		stream))
+	if err == nil {
+		err = json.Unmarshal(answer, &got)
+	}
+	return got.ShardIterator, err
+}
+
+// prepare makes the lease table and waits for the streams.
 func (t *target) prepare(ctx context.Context) error {
 	err := t.call(ctx, t.client, "CreateTable", []byte(`{"TableName":"leases",
 		"KeySchema":[{"AttributeName":"leaseKey","KeyType":"HASH"}],"BillingMode":"PAY_PER_REQUEST",
 		"AttributeDefinitions":[{"AttributeName":"leaseKey","AttributeType":"S"}]}`))
 	for range 50 {
-		if err == nil {
-			err = t.call(ctx, t.client, "PutRecord",
-				[]byte(`{"StreamName":"attacked","PartitionKey":"a","Data":"YQ=="}`))
+		for _, stream := range []string{"attacked", small, subscribed} {
+			if err == nil {
+				err = t.call(ctx, t.client, "PutRecord", fmt.Appendf(nil,
+					`{"StreamName":%q,"PartitionKey":"a","Data":"YQ=="}`, stream))
+			}
 		}
 		if err == nil {
 			return nil
@@ -57,14 +75,18 @@ func (t *target) prepare(ctx context.Context) error {
 
 // others are the calls of others during an attack.
 type others struct {
-	end          context.CancelFunc
-	calls        sync.WaitGroup
-	mu           sync.Mutex
-	list, update times
+	end                context.CancelFunc
+	calls              sync.WaitGroup
+	mu                 sync.Mutex
+	list, update, read times
 }
 
 // watch makes the calls of others until stop.
-func watch(ctx context.Context, t *target) *others {
+func watch(ctx context.Context, t *target) (*others, error) {
+	iterator, err := t.iterator(ctx, small)
+	if err != nil {
+		return nil, err
+	}
 	ctx, end := context.WithCancel(ctx)
 	o := &others{end: end}
 	one := func(into *times, operation, body string) {
@@ -82,6 +104,9 @@ func watch(ctx context.Context, t *target) *others {
 		for n := 0; ctx.Err() == nil; n++ {
 			o.calls.Go(func() { one(&o.list, "ListStreams", "{}") })
 			o.calls.Go(func() {
+				one(&o.read, "GetRecords", fmt.Sprintf(`{"ShardIterator":%q}`, iterator))
+			})
+			o.calls.Go(func() {
 				one(&o.update, "UpdateItem", fmt.Sprintf(`{"TableName":"leases",
 					"Key":{"leaseKey":{"S":"shardId-%012d"}},
 					"UpdateExpression":"SET leaseCounter = :c",
@@ -90,13 +115,13 @@ func watch(ctx context.Context, t *target) *others {
 			time.Sleep(20 * time.Millisecond)
 		}
 	})
-	return o
+	return o, nil
 }
 
-func (o *others) stop() (list, update times) {
+// stop ends the calls. Then the times do not change any more.
+func (o *others) stop() {
 	o.end()
 	o.calls.Wait()
-	return o.list, o.update
 }
 
 // dial opens a connection that ends with the context.
