@@ -19,6 +19,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // Config has the settings of a measurement.
@@ -84,10 +86,10 @@ func run(ctx context.Context, args []string, w io.Writer) error {
 
 // round starts every server and reads the memory of each.
 func round(ctx context.Context, cfg Config, all []*server) (err error) {
-	var running []*process
+	var started []*running
 	defer func() {
-		for _, p := range running {
-			err = errors.Join(err, p.end())
+		for _, p := range started {
+			err = errors.Join(err, p.End())
 		}
 	}()
 	for _, s := range all {
@@ -95,15 +97,15 @@ func round(ctx context.Context, cfg Config, all []*server) (err error) {
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
-		running = append(running, p)
-		s.started = append(s.started, float64(p.took)/float64(time.Millisecond))
+		started = append(started, p)
+		s.started = append(s.started, float64(p.Took)/float64(time.Millisecond))
 		s.cpu = append(s.cpu, float64(p.cpu)/float64(time.Millisecond))
-		if err := pause(ctx, 100*time.Millisecond); err != nil { // the rest of its start
+		if err := process.Pause(ctx, 100*time.Millisecond); err != nil { // the rest of its start
 			return err
 		}
 	}
-	for i, p := range running {
-		if err := pause(ctx, time.Until(p.answered.Add(cfg.Idle))); err != nil {
+	for i, p := range started {
+		if err := process.Pause(ctx, time.Until(p.Answered.Add(cfg.Idle))); err != nil {
 			return err
 		}
 		m, err := p.memory()

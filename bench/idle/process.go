@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // server is a server to measure, with its figures: one of each for a round.
@@ -41,7 +43,8 @@ func servers(cfg Config) []*server {
 			of = " (" + binary + ")"
 		}
 		serve := func(port int, where ...string) []string {
-			return append([]string{binary, "serve", "--quiet", "--addr", address(port)}, where...)
+			words := []string{binary, "serve", "--quiet", "--addr", process.Address(port)}
+			return append(words, where...)
 		}
 		all = append(all,
 			&server{name: "runnel --memory" + of, command: func(port int, _ string) []string {
@@ -59,55 +62,36 @@ func servers(cfg Config) []*server {
 	return all
 }
 
-// process is a running server.
-type process struct {
-	command  *exec.Cmd
-	dir      string
-	took     time.Duration // from its start to its first answer
-	cpu      time.Duration // the processor time of its threads meanwhile
-	answered time.Time
+// running is a running server.
+type running struct {
+	*process.Program
+	cpu time.Duration // the processor time of its threads until the first answer
 }
 
-const (
-	startTime = time.Minute            // the longest time from a start to the first answer
-	pollTime  = 200 * time.Microsecond // from a call in vain to the next one
-)
-
 // start runs a server on an empty folder and waits for its first answer. The caller ends it.
-func start(ctx context.Context, s *server) (*process, error) {
-	dir, err := os.MkdirTemp("", "runnel-bench-")
+func start(ctx context.Context, s *server) (*running, error) {
+	program, err := process.Start{
+		Command: func(ctx context.Context, port int, dir string) *exec.Cmd {
+			words := s.command(port, dir)
+			return exec.CommandContext(ctx, words[0], words[1:]...)
+		},
+		Call: call,
+		Poll: 200 * time.Microsecond,
+	}.Run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	port, err := freePort(ctx)
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+	r := &running{Program: program}
+	if r.cpu, err = r.processorTime(); err != nil {
+		return nil, errors.Join(err, r.End())
 	}
-	words := s.command(port, dir)
-	p := &process{dir: dir, command: exec.CommandContext(ctx, words[0], words[1:]...)}
-	begin := time.Now()
-	if err := p.command.Start(); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	for err = call(ctx, port); err != nil; err = call(ctx, port) {
-		if ended := pause(ctx, pollTime); ended != nil {
-			return nil, errors.Join(fmt.Errorf("no answer: %w", err), p.end())
-		}
-	}
-	p.answered = time.Now()
-	p.took = p.answered.Sub(begin)
-	if p.cpu, err = p.processorTime(); err != nil {
-		return nil, errors.Join(err, p.end())
-	}
-	return p, nil
+	return r, nil
 }
 
 // processorTime returns the processor time of the threads. The first number of Linux's schedstat
 // has it in nanoseconds, where stat counts in hundredths of a second.
-func (p *process) processorTime() (sum time.Duration, err error) {
-	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.command.Process.Pid))
+func (r *running) processorTime() (sum time.Duration, err error) {
+	names, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", r.PID))
 	if err != nil {
 		return 0, err
 	}
@@ -133,8 +117,8 @@ const request = "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n" +
 	"us-east-1/kinesis/aws4_request, SignedHeaders=host, Signature=00\r\n\r\n{}"
 
 // call makes one call over a connection of its own.
-func call(ctx context.Context, port int) error {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address(port))
+func call(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -156,55 +140,13 @@ func call(ctx context.Context, port int) error {
 }
 
 // memory reads the process' memory from Linux's /proc.
-func (p *process) memory() (m memory, err error) {
-	name := fmt.Sprintf("/proc/%d/status", p.command.Process.Pid)
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return m, err
-	}
+func (r *running) memory() (m memory, err error) {
 	for field, into := range map[string]*float64{
 		"VmRSS": &m.all, "RssAnon": &m.own, "RssFile": &m.file,
 	} {
-		_, rest, _ := strings.Cut(string(text), field+":")
-		words := strings.Fields(rest)
-		if len(words) == 0 {
-			return m, fmt.Errorf("%s has no %s", name, field)
-		}
-		kilobytes, err := strconv.ParseFloat(words[0], 64)
-		if err != nil {
+		if *into, err = r.Resident(field); err != nil {
 			return m, err
 		}
-		*into = kilobytes * 1024 / 1e6
 	}
 	return m, nil
-}
-
-// end kills the process, waits for it, and removes its folder.
-func (p *process) end() error {
-	_ = p.command.Process.Kill() // it may have ended already
-	_ = p.command.Wait()         // a killed process ends with an error
-	return os.RemoveAll(p.dir)
-}
-
-func address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-
-func freePort(ctx context.Context) (int, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address(0))
-	if err != nil {
-		return 0, err
-	}
-	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
-}
-
-// pause waits for d. It returns the cause if the context ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

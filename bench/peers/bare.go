@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // bare is the upper limit for durable conditional updates: a server that does only the work that no
@@ -48,7 +50,7 @@ func bareServer() *server {
 				self = os.Args[0]
 			}
 			c := exec.CommandContext(ctx, self, dir)
-			c.Env = append(os.Environ(), bareVariable+"="+address(port))
+			c.Env = append(os.Environ(), bareVariable+"="+process.Address(port))
 			return c
 		},
 	}

@@ -13,7 +13,7 @@ type batches struct {
 
 // takeBatches puts records of one size with each client, and then reads all of them with each.
 func takeBatches(
-	ctx context.Context, cfg Config, t turn, p *process, m *measured, b batches,
+	ctx context.Context, cfg Config, t turn, p *running, m *measured, b batches,
 ) error {
 	if err := createStream(ctx, p); err != nil {
 		return err

@@ -26,7 +26,7 @@ type named struct {
 
 // clients returns the clients of a turn. The first one alternates by round, since it meets a cold
 // server.
-func (t turn) clients(p *process) []named {
+func (t turn) clients(p *running) []named {
 	viaSDK := named{newSDK(p.endpoint), viaSDK}
 	if t.server.slow {
 		return []named{viaSDK}

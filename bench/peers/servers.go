@@ -6,6 +6,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // These are the names of the servers.
@@ -37,7 +39,7 @@ type server struct {
 // servers returns the servers that match cfg.Only, in the tables' order.
 func servers(cfg Config) []*server {
 	own := func(ctx context.Context, port int, args ...string) *exec.Cmd {
-		args = append([]string{"serve", "--addr", address(port), "--quiet"}, args...)
+		args = append([]string{"serve", "--addr", process.Address(port), "--quiet"}, args...)
 		return exec.CommandContext(ctx, cfg.Runnel, args...)
 	}
 	all := []*server{

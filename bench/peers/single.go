@@ -6,7 +6,7 @@ import (
 )
 
 // takeSingle puts records of 1 KiB one by one.
-func takeSingle(ctx context.Context, cfg Config, t turn, p *process, m *measured) error {
+func takeSingle(ctx context.Context, cfg Config, t turn, p *running, m *measured) error {
 	if err := createStream(ctx, p); err != nil {
 		return err
 	}

@@ -6,10 +6,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // createStream makes the stream and waits until it is ACTIVE.
-func createStream(ctx context.Context, p *process) error {
+func createStream(ctx context.Context, p *running) error {
 	setup := newSDK(p.endpoint)
 	defer setup.close()
 	_, err := setup.kinesis.CreateStream(ctx, &kinesis.CreateStreamInput{
@@ -22,5 +24,6 @@ func createStream(ctx context.Context, p *process) error {
 		func(o *kinesis.StreamExistsWaiterOptions) {
 			o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second
 		})
-	return waiter.Wait(ctx, &kinesis.DescribeStreamInput{StreamName: aws.String(stream)}, startTime)
+	return waiter.Wait(ctx, &kinesis.DescribeStreamInput{StreamName: aws.String(stream)},
+		process.StartTime)
 }

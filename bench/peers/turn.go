@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // turn is the measurement of one group for one server in one round.
@@ -44,10 +46,10 @@ func take(ctx context.Context, cfg Config, t turn, m *measured) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.end()) }()
-	m.add(t.server, firstAnswer, noClient, float64(p.started.Microseconds())/1000)
+	defer func() { err = errors.Join(err, p.End()) }()
+	m.add(t.server, firstAnswer, noClient, float64(p.Took.Microseconds())/1000)
 	const settled = 500 * time.Millisecond // by then a runtime has completed its start
-	if err := pause(ctx, settled); err != nil {
+	if err := process.Pause(ctx, settled); err != nil {
 		return err
 	}
 	if err := t.addMemory(p, m, idleMemory); err != nil {
@@ -67,8 +69,8 @@ func take(ctx context.Context, cfg Config, t turn, m *measured) (err error) {
 }
 
 // addMemory adds the process's resident memory, or nothing on systems without /proc.
-func (t turn) addMemory(p *process, m *measured, r row) error {
-	memory, err := p.resident()
+func (t turn) addMemory(p *running, m *measured, r row) error {
+	memory, err := p.Resident("VmRSS")
 	if errors.Is(err, errors.ErrUnsupported) {
 		return nil
 	}

@@ -8,11 +8,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
 // takeUpdates advances counters by conditional updates, one counter for each worker, and then
 // checks the counters' values.
-func takeUpdates(ctx context.Context, cfg Config, t turn, p *process, m *measured) error {
+func takeUpdates(ctx context.Context, cfg Config, t turn, p *running, m *measured) error {
 	setup := newSDK(p.endpoint)
 	defer setup.close()
 	if err := createTable(ctx, setup.dynamo); err != nil {
@@ -105,5 +107,6 @@ func createTable(ctx context.Context, client *dynamodb.Client) error {
 	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
 		o.MinDelay, o.MaxDelay = 20*time.Millisecond, time.Second
 	})
-	return waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)}, startTime)
+	return waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(table)},
+		process.StartTime)
 }
