@@ -86,6 +86,22 @@ func (b bench) versions(t testing.TB, table *Table) map[string]int64 {
 	return found
 }
 
+// withTable makes a store on an empty disk, with an empty table t.
+func withTable(t testing.TB) (disk *vfs.Mem, b bench, table *Table) {
+	t.Helper()
+	disk = vfs.NewMem()
+	b = open(t, disk)
+	return disk, b, b.create(t, "t", byID)
+}
+
+// has checks the versions of all items of the table t. The rest of its arguments says when.
+func (b bench) has(t testing.TB, want map[string]int64, when string, of ...any) {
+	t.Helper()
+	if found := b.versions(t, b.table(t, "t")); !maps.Equal(found, want) {
+		t.Fatalf("%s: %v, want %v", fmt.Sprintf(when, of...), found, want)
+	}
+}
+
 // TestACheckpointWritesWhatChanged: its bytes follow the changes, and not the items.
 func TestACheckpointWritesWhatChanged(t *testing.T) {
 	disk := vfs.NewMem()
@@ -131,9 +147,7 @@ func TestACheckpointWritesWhatChanged(t *testing.T) {
 // TestFilesAreBounded: the same items are written over and over, and the files stay a multiple of
 // the items.
 func TestFilesAreBounded(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	const items, size, rounds = 100, 1000, 60
 	most := int64(0)
 	want := map[string]int64{}
@@ -158,9 +172,7 @@ func TestFilesAreBounded(t *testing.T) {
 			b.close(t)
 			b = open(t, disk)
 			table = b.table(t, "t")
-			if found := b.versions(t, table); fmt.Sprint(found) != fmt.Sprint(want) {
-				t.Fatalf("round %d: %v, want %v", round, found, want)
-			}
+			b.has(t, want, "round %d", round)
 		}
 	}
 	// Each file is kept for one more checkpoint, for the snapshot before the newest.
@@ -196,9 +208,7 @@ func (b bench) age(t testing.TB, table *Table) {
 // chained returns a disk with data files, and what a start reads there.
 func chained(t testing.TB) (*vfs.Mem, map[string]int64) {
 	t.Helper()
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	b.age(t, table)
 	for round := range 3 {
 		for i := range 20 {
@@ -283,10 +293,7 @@ func TestOneRottenByte(t *testing.T) {
 				return p
 			})
 			b := open(t, hurt)
-			found := b.versions(t, b.table(t, "t"))
-			if fmt.Sprint(found) != fmt.Sprint(want) {
-				t.Fatalf("%s, byte %d: %d items of %d", name, at, len(found), len(want))
-			}
+			b.has(t, want, "%s, byte %d", name, at)
 			for range 4 { // a sweep, and then both snapshots do without the file
 				b.put(t, b.table(t, "t"), sized("0", 300, 9))
 				b.checkpoint(t)
@@ -302,9 +309,7 @@ func TestOneRottenByte(t *testing.T) {
 // TestALostFile: without the newest file a start uses the snapshot before it, and the log. Without
 // an older one it stops.
 func TestALostFile(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	b.age(t, table)
 	older := map[uint64]bool{}
 	for round := range 3 {
@@ -333,10 +338,7 @@ func TestALostFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := after.versions(t, after.table(t, "t"))
-		if fmt.Sprint(found) != fmt.Sprint(want) {
-			t.Errorf("without %s: %v, want %v", name, found, want)
-		}
+		after.has(t, want, "without %s", name)
 		after.close(t)
 	}
 	b.close(t)
@@ -345,9 +347,7 @@ func TestALostFile(t *testing.T) {
 // TestASliceNeverShowsLaterChanges: a sweep reads items after the snapshot's instant, and leaves
 // out those that changed since. The files keep their older values until the next snapshot.
 func TestASliceNeverShowsLaterChanges(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	_, b, table := withTable(t)
 	for i := range 40 {
 		b.put(t, table, sized(fmt.Sprint(i), 300, 0))
 	}
@@ -519,9 +519,7 @@ func TestAFullDisk(t *testing.T) {
 
 // TestSparesGiveWay: the log's spare files make room for a file of items.
 func TestSparesGiveWay(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	b.age(t, table) // it leaves spares
 	for i := range 60 {
 		b.put(t, table, sized(fmt.Sprint(i), 300, 1))
@@ -552,9 +550,7 @@ func TestLeftovers(t *testing.T) {
 	if b.chain.next != 99 {
 		t.Errorf("the next file is number %d", b.chain.next)
 	}
-	if found := b.versions(t, b.table(t, "t")); fmt.Sprint(found) != fmt.Sprint(want) {
-		t.Errorf("%v, want %v", found, want)
-	}
+	b.has(t, want, "after a start")
 	b.close(t)
 }
 
@@ -617,9 +613,7 @@ func TestAnUpgradeWritesAllItems(t *testing.T) {
 
 // TestASmallStoreHasNoFiles: lease tables stay in the snapshot, as in earlier versions.
 func TestASmallStoreHasNoFiles(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	for round := range 200 {
 		b.put(t, table, sized(fmt.Sprint(round%3), 50, round))
 		_, err := b.Delete(t.Context(), table, id(fmt.Sprint("gone", round)),
@@ -640,9 +634,7 @@ func TestASmallStoreHasNoFiles(t *testing.T) {
 // TestTheOlderSnapshotKeepsItsFiles: a store that became small names no file any more, and a start
 // leaves those that the snapshot before names.
 func TestTheOlderSnapshotKeepsItsFiles(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	for i := range 30 {
 		b.put(t, table, sized(fmt.Sprint(i), 300, 0))
 	}
@@ -715,9 +707,7 @@ func TestAReadOnlyStartKeepsFiles(t *testing.T) {
 // TestADamagedSnapshot: at every time, a start does without the newest snapshot, and still finds the
 // files of the one before.
 func TestADamagedSnapshot(t *testing.T) {
-	disk := vfs.NewMem()
-	b := open(t, disk)
-	table := b.create(t, "t", byID)
+	disk, b, table := withTable(t)
 	b.age(t, table)
 	for round := range 60 {
 		for i := range 10 {
@@ -738,10 +728,7 @@ func TestADamagedSnapshot(t *testing.T) {
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
-		found := after.versions(t, after.table(t, "t"))
-		if fmt.Sprint(found) != fmt.Sprint(want) {
-			t.Fatalf("round %d: %v, want %v", round, found, want)
-		}
+		after.has(t, want, "round %d", round)
 		after.close(t)
 	}
 	b.close(t)
