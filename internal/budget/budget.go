@@ -9,8 +9,8 @@
 //     free, which is enough for one body of the greatest length. So there is always a body that can
 //     become whole, be served, and give its memory back.
 //   - A slow connection makes room. For each share that has waited for a second, the slowest other
-//     one is cut off, if it moves less than 64 KiB a second. While there is enough memory, a
-//     connection may be as slow as its owner permits.
+//     one is cut off, if it has moved less than 64 KiB a second of late. While there is enough
+//     memory, a connection may be as slow as its owner permits.
 //
 // The first Free bytes of a body are not counted, so that small calls never wait for large ones.
 // The number of connections bounds those.
@@ -83,8 +83,8 @@ type Share struct {
 	upTo   int64         // more than wants, if there is as much
 	got    chan struct{} // is closed when it gets that, or is cut off
 	isCut  bool
-	moved  int64         // bytes that were read or written
-	begun  time.Time     // when the first one could; zero before
+	moves  progress
+	begun  time.Time     // when the first byte could move; zero before
 	waited time.Duration // of the time since
 	since  time.Time     // when it began to wait
 }
@@ -121,7 +121,7 @@ func (s *Share) Begin() {
 		s.of.mu.Lock()
 		defer s.of.mu.Unlock()
 	}
-	s.begun, s.waited = time.Now(), 0
+	s.begun, s.waited, s.moves = time.Now(), 0, progress{}
 }
 
 // Moved notes the number of bytes that have been read or written.
@@ -133,7 +133,16 @@ func (s *Share) Moved(n int) {
 		s.of.mu.Lock()
 		defer s.of.mu.Unlock()
 	}
-	s.moved = int64(n)
+	s.moves.note(mark{s.moving(), int64(n)})
+}
+
+// moving returns the time for which the connection could move bytes.
+func (s *Share) moving() time.Duration {
+	moving := time.Since(s.begun) - s.waited
+	if s.wants > 0 {
+		moving -= time.Since(s.since)
+	}
+	return moving
 }
 
 // Grow waits for n more bytes. Errors: ErrCut, ErrFull, ErrLate, or the context's.
@@ -287,7 +296,7 @@ func (s *Share) Release() {
 	defer s.of.mu.Unlock()
 	s.of.used -= s.held
 	s.held = 0
-	s.begun, s.moved = time.Time{}, 0
+	s.begun, s.moves = time.Time{}, progress{}
 	s.close()
 }
 
@@ -334,11 +343,7 @@ func (b *Budget) cutSlowest() {
 		if s.isCut || s.begun.IsZero() {
 			continue
 		}
-		moving := time.Since(s.begun) - s.waited
-		if s.wants > 0 {
-			moving -= time.Since(s.since)
-		}
-		if rate := float64(s.moved) / moving.Seconds(); moving > 2*patience && rate < least {
+		if rate, ok := s.moves.rate(s.moving()); ok && rate < least {
 			slowest, least = s, rate
 		}
 	}
