@@ -103,7 +103,7 @@ func tooLarge(w http.ResponseWriter, r *http.Request) error {
 	if date != nil {
 		w.Header()["Date"] = date
 	}
-	if r.ProtoMajor < 2 { // the rest of the body stays unread; HTTP/2 needs no close for that
+	if r.ProtoMajor < 2 { // the rest of the body stays unread; over HTTP/2 the server drops it
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusRequestEntityTooLarge)

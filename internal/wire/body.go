@@ -181,8 +181,8 @@ func (x *Exchange) notTaken(r *http.Request, err error) error {
 	return x.refuse(refusal)
 }
 
-// last makes the answer the connection's last one, since the rest of the body stays unread. HTTP/2
-// needs no end for that.
+// last makes the answer the connection's last one, since the rest of the body stays unread. Over
+// HTTP/2 the server reads the rest and drops it.
 func (x *Exchange) last(r *http.Request) {
 	if r.ProtoMajor < 2 {
 		x.w.Header().Set("Connection", "close")
