@@ -1,4 +1,4 @@
-package server
+package wire
 
 import (
 	"io"
@@ -13,10 +13,10 @@ const (
 	restTime = 5 * time.Second
 )
 
-// takeRest reads the rest of a refused request's body over HTTP/2, and drops it. Otherwise net/http
+// TakeRest reads the rest of a refused request's body over HTTP/2, and drops it. Otherwise net/http
 // would reset the stream behind the answer, with STREAM_CLOSED for each frame that the client has
 // sent meanwhile. Clients such as curl report the reset then, and not the answer.
-func takeRest(w http.ResponseWriter, r *http.Request) {
+func TakeRest(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor < 2 {
 		return
 	}
