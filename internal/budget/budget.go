@@ -57,7 +57,6 @@ type Budget struct {
 
 	mu   sync.Mutex
 	used int64
-	peak int64    // of used, since TakePeak
 	open []*Share // those that are not settled, and have memory or wait for it: the oldest first
 }
 
@@ -98,15 +97,6 @@ func (b *Budget) Used() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.used
-}
-
-// TakePeak returns the most memory that all shares had at a time since the last call.
-func (b *Budget) TakePeak() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	peak := b.peak
-	b.peak = b.used
-	return peak
 }
 
 // IsLarge reports whether the share has ever had memory.
@@ -223,7 +213,6 @@ func (s *Share) TryGrowUpTo(least, most int) (got int, ok bool) {
 	}
 	size := max(int64(least), min(int64(most), free/4))
 	b.used += size
-	b.peak = max(b.peak, b.used)
 	s.held += size
 	return int(size), true
 }
@@ -247,7 +236,6 @@ func (s *Share) Claim(n int) (ok bool) {
 	}
 	s.held += more
 	b.used += more
-	b.peak = max(b.peak, b.used)
 	b.serve()
 	return true
 }
@@ -328,7 +316,6 @@ func (b *Budget) serve() {
 		}
 		size := max(s.wants, min(s.upTo, free/4))
 		b.used += size
-		b.peak = max(b.peak, b.used)
 		s.held += size
 		s.wants = 0
 		close(s.got)
