@@ -47,8 +47,8 @@ func (r *relief) run() {
 	r.left.Store(held)
 }
 
-// heap returns the bytes of the heap that the process holds: objects, garbage, and free pages that
-// have not gone back to the operating system; and the bytes that were in use at the last collection.
+// heap returns the bytes of the heap that the process holds, with garbage and with free pages that
+// have not gone back to the operating system, and those that were in use at the last collection.
 func heap() (held, live uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},
