@@ -23,6 +23,9 @@ The suite can ask any endpoint. ` + "`go run ./conformance --endpoint URL`" + ` 
 emulator; with ` + "`--endpoint aws --cost`" + ` it lists the units that AWS would bill for a run,
 and makes no call.
 
+The page is about Kinesis. In DynamoDB one limit is runnel's own: a request has at most 524,288
+values, whereas an item of 400 KB has room for 400,000 ([serve.md](serve.md)).
+
 `)
 	writeCounts(&b, results)
 	byOperation := map[string][]result{}

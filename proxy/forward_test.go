@@ -364,3 +364,25 @@ func TestHalfClosedConnection(t *testing.T) {
 		t.Error("two records were not delivered, and Serve returned no error")
 	}
 }
+
+// A call over HTTP/2 that is refused by its head gets the rest of its body dropped, so that its
+// client sees the answer, and no reset of the stream.
+func TestRefusedBodiesAreDropped(t *testing.T) {
+	server := runneltest.NewServer(t)
+	_, upstream := gated(t, server)
+	s := serve(t, upstream, nil)
+	for name, header := range map[string]string{
+		"another page's": "Origin", "no operation": "X-Amz-Nothing",
+	} {
+		body := strings.NewReader(strings.Repeat(" ", 1<<20))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+		r.ProtoMajor = 2
+		r.Header.Set("Content-Type", "application/x-amz-json-1.1")
+		r.Header.Set(header, "http://other.example")
+		w := httptest.NewRecorder()
+		s.proxy.Handler().ServeHTTP(w, r)
+		if w.Code < 400 || body.Len() > 0 {
+			t.Errorf("%s: %d, and %d bytes are unread", name, w.Code, body.Len())
+		}
+	}
+}

@@ -25,6 +25,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		p.meters.count("refused", "refused")
 		p.allow(w)
 		origin.Refuse(w, r, err)
+		wire.TakeRest(w, r)
 		return
 	}
 	if page != nil {
@@ -43,6 +44,7 @@ func (p *Proxy) serveHTTP(w http.ResponseWriter, r *http.Request) {
 		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
 			panic(http.ErrAbortHandler)
 		}
+		wire.TakeRest(w, r)
 		return
 	}
 	defer x.Close()

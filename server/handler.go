@@ -81,6 +81,7 @@ func (s *Server) refusePage(w http.ResponseWriter, r *http.Request, err error) {
 	s.cfg.Logger.Debug("request refused", "from", r.RemoteAddr, "error", err)
 	s.allow(w)
 	origin.Refuse(w, r, err)
+	wire.TakeRest(w, r)
 }
 
 // allow gives the client its time to read the next answer. The deadline ends with the answer:
@@ -134,6 +135,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
 			panic(http.ErrAbortHandler)
 		}
+		wire.TakeRest(w, r)
 		return false
 	}
 	c.came = time.Now()

@@ -71,7 +71,6 @@ func New(config Config, options ...seam.Option) (*Server, error) {
 		hurry:   make(chan struct{}), ended: make(chan struct{}),
 		writeTimeout: defaultWriteTimeout, pauses: pause.New(),
 	}
-	s.relief.of = []*budget.Budget{s.bodies, s.answers}
 	if cfg.credentials != nil {
 		s.keys.Store(cfg.credentials.At(s.now))
 	}

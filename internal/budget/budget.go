@@ -9,8 +9,8 @@
 //     free, which is enough for one body of the greatest length. So there is always a body that can
 //     become whole, be served, and give its memory back.
 //   - A slow connection makes room. For each share that has waited for a second, the slowest other
-//     one is cut off, if it moves less than 64 KiB a second. While there is enough memory, a
-//     connection may be as slow as its owner permits.
+//     one is cut off, if it has moved less than 64 KiB a second of late. While there is enough
+//     memory, a connection may be as slow as its owner permits.
 //
 // The first Free bytes of a body are not counted, so that small calls never wait for large ones.
 // The number of connections bounds those.
@@ -57,7 +57,6 @@ type Budget struct {
 
 	mu   sync.Mutex
 	used int64
-	peak int64    // of used, since TakePeak
 	open []*Share // those that are not settled, and have memory or wait for it: the oldest first
 }
 
@@ -83,8 +82,8 @@ type Share struct {
 	upTo   int64         // more than wants, if there is as much
 	got    chan struct{} // is closed when it gets that, or is cut off
 	isCut  bool
-	moved  int64         // bytes that were read or written
-	begun  time.Time     // when the first one could; zero before
+	moves  progress
+	begun  time.Time     // when the first byte could move; zero before
 	waited time.Duration // of the time since
 	since  time.Time     // when it began to wait
 }
@@ -100,15 +99,6 @@ func (b *Budget) Used() int64 {
 	return b.used
 }
 
-// TakePeak returns the most memory that all shares had at a time since the last call.
-func (b *Budget) TakePeak() int64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	peak := b.peak
-	b.peak = b.used
-	return peak
-}
-
 // IsLarge reports whether the share has ever had memory.
 func (s *Share) IsLarge() bool { return s != nil && s.entered }
 
@@ -121,7 +111,7 @@ func (s *Share) Begin() {
 		s.of.mu.Lock()
 		defer s.of.mu.Unlock()
 	}
-	s.begun, s.waited = time.Now(), 0
+	s.begun, s.waited, s.moves = time.Now(), 0, progress{}
 }
 
 // Moved notes the number of bytes that have been read or written.
@@ -133,7 +123,16 @@ func (s *Share) Moved(n int) {
 		s.of.mu.Lock()
 		defer s.of.mu.Unlock()
 	}
-	s.moved = int64(n)
+	s.moves.note(mark{s.moving(), int64(n)})
+}
+
+// moving returns the time for which the connection could move bytes.
+func (s *Share) moving() time.Duration {
+	moving := time.Since(s.begun) - s.waited
+	if s.wants > 0 {
+		moving -= time.Since(s.since)
+	}
+	return moving
 }
 
 // Grow waits for n more bytes. Errors: ErrCut, ErrFull, ErrLate, or the context's.
@@ -214,7 +213,6 @@ func (s *Share) TryGrowUpTo(least, most int) (got int, ok bool) {
 	}
 	size := max(int64(least), min(int64(most), free/4))
 	b.used += size
-	b.peak = max(b.peak, b.used)
 	s.held += size
 	return int(size), true
 }
@@ -238,7 +236,6 @@ func (s *Share) Claim(n int) (ok bool) {
 	}
 	s.held += more
 	b.used += more
-	b.peak = max(b.peak, b.used)
 	b.serve()
 	return true
 }
@@ -287,7 +284,7 @@ func (s *Share) Release() {
 	defer s.of.mu.Unlock()
 	s.of.used -= s.held
 	s.held = 0
-	s.begun, s.moved = time.Time{}, 0
+	s.begun, s.moves = time.Time{}, progress{}
 	s.close()
 }
 
@@ -319,7 +316,6 @@ func (b *Budget) serve() {
 		}
 		size := max(s.wants, min(s.upTo, free/4))
 		b.used += size
-		b.peak = max(b.peak, b.used)
 		s.held += size
 		s.wants = 0
 		close(s.got)
@@ -334,11 +330,7 @@ func (b *Budget) cutSlowest() {
 		if s.isCut || s.begun.IsZero() {
 			continue
 		}
-		moving := time.Since(s.begun) - s.waited
-		if s.wants > 0 {
-			moving -= time.Since(s.since)
-		}
-		if rate := float64(s.moved) / moving.Seconds(); moving > 2*patience && rate < least {
+		if rate, ok := s.moves.rate(s.moving()); ok && rate < least {
 			slowest, least = s, rate
 		}
 	}

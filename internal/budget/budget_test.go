@@ -230,3 +230,73 @@ func TestTooManyBodies(t *testing.T) {
 	none.Settle()
 	none.Release()
 }
+
+// The system's buffers take much at first, and then nothing more. The connection is cut off as soon
+// as one that never moved.
+func TestRecentProgressCounts(t *testing.T) {
+	for name, trickle := range map[string]int{"nothing": 0, "a little": 33 << 10} {
+		synctest.Test(t, func(t *testing.T) {
+			b := New(longest, 0)
+			cut := make(cutting)
+			slow := open(b, cut)
+			if err := slow.Grow(t.Context(), longest); err != nil {
+				t.Fatal(err)
+			}
+			slow.Begin()
+			moved := 6 << 20
+			slow.Moved(moved)
+			go func() {
+				for range 10 {
+					<-time.After(time.Second)
+					if moved += trickle; trickle > 0 {
+						slow.Moved(moved)
+					}
+				}
+			}()
+			<-time.After(5 * time.Second)
+			began := time.Now()
+			go func() {
+				<-cut
+				slow.Release()
+			}()
+			quick := open(b, make(cutting))
+			if err := quick.Grow(t.Context(), longest); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 2*patience {
+				t.Errorf("%s: another share has waited for %v", name, took)
+			}
+			quick.Release()
+			<-time.After(10 * time.Second)
+		})
+	}
+}
+
+// A connection of more than 64 KiB/s is not cut off, though it was slower before.
+func TestSlowBeforeIsForgiven(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(longest, 0)
+		cut := make(cutting)
+		share := open(b, cut)
+		if err := share.Grow(t.Context(), longest); err != nil {
+			t.Fatal(err)
+		}
+		share.Begin()
+		<-time.After(20 * time.Second)
+		other := open(b, make(cutting))
+		go func() {
+			<-time.After(3 * time.Second)
+			_ = other.Grow(t.Context(), 1)
+		}()
+		for n := range 60 {
+			share.Moved((n + 1) * 16 << 10)
+			<-time.After(time.Second / 5)
+		}
+		select {
+		case <-cut:
+			t.Error("it is cut off")
+		default:
+		}
+		share.Release()
+	})
+}

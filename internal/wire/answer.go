@@ -69,16 +69,20 @@ func (x *Exchange) send(status int, body []byte) {
 	x.sendSlowly(body)
 }
 
-// sendSlowly sends a long answer, whose client has slowTime for each slowBytes of it.
+// sendSlowly sends a long answer, whose client has slowTime for each slowBytes of it. It writes
+// smaller pieces than that, so that the budget sees how fast they move.
 func (x *Exchange) sendSlowly(body []byte) {
 	control := http.NewResponseController(x.w)
 	x.Call.Sending.Begin()
-	for sent := 0; sent < len(body); {
-		_ = control.SetWriteDeadline(time.Now().Add(slowTime)) // a test's recorder has none
-		if x.Call.Sending.IsCut() {
-			_ = control.SetWriteDeadline(time.Unix(1, 0)) // this one came after the cut's
+	for sent, mark := 0, 0; sent < len(body); {
+		if sent >= mark {
+			_ = control.SetWriteDeadline(time.Now().Add(slowTime)) // a test's recorder has none
+			if x.Call.Sending.IsCut() {
+				_ = control.SetWriteDeadline(time.Unix(1, 0)) // this one came after the cut's
+			}
+			mark = sent + slowBytes
 		}
-		n, err := x.w.Write(body[sent:min(sent+slowBytes, len(body))])
+		n, err := x.w.Write(body[sent:min(sent+piece, mark, len(body))])
 		if sent += n; err != nil {
 			return
 		}
@@ -99,7 +103,7 @@ func tooLarge(w http.ResponseWriter, r *http.Request) error {
 	if date != nil {
 		w.Header()["Date"] = date
 	}
-	if r.ProtoMajor < 2 { // the rest of the body stays unread; HTTP/2 needs no close for that
+	if r.ProtoMajor < 2 { // the rest of the body stays unread; over HTTP/2 the server drops it
 		w.Header().Set("Connection", "close")
 	}
 	w.WriteHeader(http.StatusRequestEntityTooLarge)

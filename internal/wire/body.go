@@ -22,6 +22,9 @@ import (
 const (
 	slowTime  = 10 * time.Second
 	slowBytes = 32 << 10 * int(slowTime/time.Second)
+	// piece is the number of bytes of a body or an answer after which the budget hears of its
+	// progress. It judges by the last two seconds.
+	piece = 32 << 10
 )
 
 var (
@@ -69,11 +72,15 @@ func (in *incoming) read(ctx context.Context) (*[]byte, error) {
 
 // fill reads until the buffer has n bytes, or the body ends: then it is whole.
 func (in *incoming) fill(buffer *[]byte, n int) (whole bool, err error) {
-	for mark := len(*buffer); len(*buffer) < n; {
+	mark := len(*buffer)
+	for moved := mark; len(*buffer) < n; {
 		if in.slow != nil && len(*buffer) >= mark {
 			in.slow(time.Now().Add(slowTime))
-			in.moved(len(*buffer))
 			mark = len(*buffer) + slowBytes
+		}
+		if in.slow != nil && len(*buffer) >= moved {
+			in.moved(len(*buffer))
+			moved = len(*buffer) + piece
 		}
 		got, err := in.Read((*buffer)[len(*buffer):n])
 		*buffer = (*buffer)[:len(*buffer)+got]
@@ -174,8 +181,8 @@ func (x *Exchange) notTaken(r *http.Request, err error) error {
 	return x.refuse(refusal)
 }
 
-// last makes the answer the connection's last one, since the rest of the body stays unread. HTTP/2
-// needs no end for that.
+// last makes the answer the connection's last one, since the rest of the body stays unread. Over
+// HTTP/2 the server reads the rest and drops it.
 func (x *Exchange) last(r *http.Request) {
 	if r.ProtoMajor < 2 {
 		x.w.Header().Set("Connection", "close")

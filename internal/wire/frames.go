@@ -120,7 +120,6 @@ func (f *Frames) Write(e Event) error {
 
 // payload sends a payload in pieces, so that the budget sees how fast they move.
 func (f *Frames) payload(p []byte) error {
-	const piece = 64 << 10
 	f.sending.Begin()
 	for sent := 0; sent < len(p); {
 		if f.sending.IsCut() {

@@ -226,3 +226,52 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	c.n += len(p)
 	return len(p), nil
 }
+
+// A body or an answer that moves 100 KiB a second is never the one to be cut off for others.
+func TestSteadyIsNotCut(t *testing.T) {
+	const rate, length = 100 << 10, 2 << 20
+	for name, move := range map[string]func(t *testing.T, s *slowly, share *budget.Share){
+		"body": func(t *testing.T, s *slowly, share *budget.Share) {
+			x, err := Begin(s, put(t, s, length), Checks{Memory: share})
+			if err != nil {
+				t.Fatalf("%d %v", s.Code, err)
+			}
+			x.Close()
+		},
+		"answer": func(t *testing.T, s *slowly, share *budget.Share) {
+			if err := share.Grow(t.Context(), length); err != nil {
+				t.Fatal(err)
+			}
+			x := &Exchange{w: s}
+			x.Call.Sending = share
+			x.Answer(make([]byte, length))
+			if got := s.Body.Len(); got != length {
+				t.Errorf("%d bytes were sent", got)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := budget.New(length, 0)
+				s := newSlowly(rate, length)
+				s.moved = make(chan struct{}, 1000)
+				var share, other budget.Share
+				memory.Open(&share, cutter{s})
+				memory.Open(&other, cutter{})
+				waits := make(chan error, 1)
+				go func() {
+					time.Sleep(time.Second)
+					waits <- other.Grow(t.Context(), length)
+				}()
+				move(t, s, &share)
+				if share.IsCut() {
+					t.Error("it was cut off")
+				}
+				share.Release()
+				if err := <-waits; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}

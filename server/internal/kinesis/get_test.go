@@ -249,6 +249,33 @@ func TestGetWithLittleMemory(t *testing.T) {
 	}
 }
 
+// A read waits for memory for the next record, and not for the largest that the stream may have.
+func TestGetWaitsForTheNextRecordAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t)
+		n.create("orders", 1)
+		n.call("UpdateMaxRecordSize", m{"StreamARN": ordersARN, "MaxRecordSizeInKiB": 10 << 10})
+		time.Sleep(time.Minute)
+		n.must(n.putDirect("orders", entryOf(1<<20-10)))
+		memory, others, own := budget.New(64<<20, 0), new(budget.Share), new(budget.Share)
+		memory.Open(others, nil)
+		memory.Open(own, nil)
+		n.must(others.Grow(n.ctx, 58<<20))
+		others.Settle()
+		time.AfterFunc(time.Hour, others.Release)
+		it := iterator{stream: "orders", created: n.streams.all()[0].Created}
+		began := time.Now()
+		r, err := n.read(n.ctx, here, it, &getRecordsInput{sending: own})
+		n.must(err)
+		if passed := time.Since(began); len(r.records) != 1 || passed > 0 {
+			t.Errorf("%d records after %v, want 1 at once", len(r.records), passed)
+		}
+		own.Release()
+		<-time.After(2 * time.Hour)
+		n.stop()
+	})
+}
+
 // fullMemory makes the streams small and large, and returns a budget of which others hold all for some
 // time.
 func (n *node) fullMemory(held time.Duration) *budget.Budget {

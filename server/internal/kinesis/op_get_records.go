@@ -95,21 +95,37 @@ type portion struct{ records, bytes int }
 // fewRecords fit into an answer that needs no budget: see budget.Free.
 var fewRecords = portion{records: 40, bytes: 4 << 10}
 
+// source is a shard's log from an index on.
+type source struct {
+	log  *shardlog.Shard
+	from uint64
+	lent *shardlog.Chunks // of the last read; nil: reads have memory of their own
+}
+
+func (s *source) read(ctx context.Context, most portion) ([]shardlog.Record, uint64, error) {
+	if s.lent != nil {
+		s.lent.Release()
+	}
+	return s.log.ReadLent(ctx, s.lent, s.from, most.records, most.bytes)
+}
+
 // readWithin reads records into an answer with a share of a budget. While the answers of slow
 // readers hold most of the memory it reads fewer records. If they hold all of it, and the next
 // records are small, it reads some of these without a budget: small answers never wait for large
-// ones. Otherwise it waits.
+// ones. Otherwise it waits, and has read nothing meanwhile: a thousand reads may wait.
 func readWithin(
-	ctx context.Context, memory *budget.Share, of *catalogue.Settings, most portion,
-	read func(portion) (records []shardlog.Record, next uint64, err error),
+	ctx context.Context, memory *budget.Share, of *catalogue.Settings, most portion, log *source,
 ) (records []shardlog.Record, next uint64, err error) {
 	least := min(int(of.MaxRecord)<<10+maxPartitionKey*4, most.bytes)
 	got, ok := memory.TryGrowUpTo(answerCost(least), answerCost(most.bytes))
 	if !ok {
-		few := portion{min(most.records, fewRecords.records), fewRecords.bytes}
-		if records, next, err = read(few); err != nil || payloadSize(records) <= few.bytes {
+		var larger int
+		records, next, larger, err = log.log.ReadSmall(ctx, log.lent, log.from,
+			min(most.records, fewRecords.records), fewRecords.bytes)
+		if err != nil || larger == 0 {
 			return records, next, err
 		}
+		least = min(least, larger)
 		got, err = memory.GrowUpTo(ctx, answerCost(least), answerCost(most.bytes))
 		if errors.Is(err, budget.ErrFull) {
 			return nil, 0, fail(codeThrottled, "Rate exceeded: %v.", err)
@@ -119,7 +135,7 @@ func readWithin(
 		}
 	}
 	most.bytes = min(most.bytes, max(least, got*2/5))
-	return read(most)
+	return log.read(ctx, most)
 }
 
 // answerCost is the memory of an answer with so many bytes of records: these, and their base64 in
@@ -155,17 +171,14 @@ func (s *Service) read(
 	oldest, tip := log.Bounds()
 	from, _ := log.IndexOf(it.place)
 	r := &reading{settings: &st.Settings, shard: sh, next: max(from, oldest)}
-	readLog := func(most portion) ([]shardlog.Record, uint64, error) {
-		r.lent.Release()
-		return log.ReadLent(ctx, &r.lent, from, most.records, most.bytes)
-	}
+	here := &source{log: log, from: from, lent: &r.lent}
 	whole := portion{in.limit(), maxGetBytes}
 	var records []shardlog.Record
 	var next uint64
 	if r.next < tip {
-		records, next, err = readWithin(ctx, in.sending, &st.Settings, whole, readLog)
+		records, next, err = readWithin(ctx, in.sending, &st.Settings, whole, here)
 	} else {
-		records, next, err = readLog(whole)
+		records, next, err = here.read(ctx, whole)
 	}
 	if err != nil {
 		return nil, damaged(fmt.Errorf("read stream %s, %s: %w", st.Name, sh.ID(), err), st, sh)

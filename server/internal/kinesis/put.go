@@ -155,6 +155,7 @@ func (c *putting) store(tx *wal.Tx, to int) {
 			return
 		}
 		c.limits.writes(st, c.putRequest, now)
+		c.explain(st)
 	}
 	piece := *c.putRequest
 	piece.entries, piece.hashes = c.entries[c.from:to], c.hashes[c.from:to]
@@ -165,6 +166,16 @@ func (c *putting) store(tx *wal.Tx, to int) {
 		return
 	}
 	c.seen, c.stream, c.from = max(c.seen, appended), st, to
+}
+
+// explain completes the results of the entries that are not to be stored. Their pieces may never
+// come.
+func (c *putting) explain(st *catalogue.Stream) {
+	for i := range c.results {
+		if r := &c.results[i]; r.code != "" {
+			r.fail(r.code, st, st.Route(c.hashes[i]))
+		}
+	}
 }
 
 // failRest fails the entries that were not sequenced, behind others that were.
@@ -232,11 +243,10 @@ func groupByShard(st *catalogue.Stream, p *putRequest) []*group {
 	byShard := make(map[*catalogue.Shard]*group)
 	var groups []*group
 	for i := range entries {
-		sh := st.Route(p.hashes[i])
-		if code := results[i].code; code != "" {
-			results[i].fail(code, st, sh)
+		if results[i].code != "" {
 			continue
 		}
+		sh := st.Route(p.hashes[i])
 		g := byShard[sh]
 		if g == nil {
 			g = &group{shard: sh}

@@ -137,3 +137,30 @@ func TestPiecesThatAreNotStored(t *testing.T) {
 		})
 	}
 }
+
+// Records that a limit refuses have its message, also those behind the piece that was stored last.
+func TestThrottledRecordsBehindTheLastPiece(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &gatedFS{Mem: vfs.NewMem()}
+		n := startNode(t, disk, withLimits(t, "write-bytes=9MiB"))
+		n.create("orders", 1)
+		disk.shut()
+		large := n.putLarge("orders")
+		time.Sleep(seam.H() + time.Second) // too late for the pieces that wait
+		disk.release()
+		large.done.Wait()
+		throttled := 0
+		for i, r := range large.out.results {
+			if r.code == codeThrottled {
+				throttled++
+			}
+			if r.code != "" && r.message == "" {
+				t.Errorf("record %d has %s without a message", i, r.code)
+			}
+		}
+		if throttled == 0 {
+			t.Error("no record was throttled")
+		}
+		n.stop()
+	})
+}

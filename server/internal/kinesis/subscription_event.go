@@ -81,10 +81,7 @@ func (u *subscription) recordsEvent(
 	}
 	count := int(min(maxEventRecords, tip-u.next))
 	records, next, err := readWithin(ctx, u.sending, &u.stream.Settings,
-		portion{count, maxEventBytes},
-		func(most portion) ([]shardlog.Record, uint64, error) {
-			return u.records.ReadLent(ctx, nil, u.next, most.records, most.bytes)
-		})
+		portion{count, maxEventBytes}, &source{log: u.records, from: u.next})
 	if errors.Is(err, shardlog.ErrDeleted) {
 		err = shardMissing(u.key.stream.World, u.key.stream.Name, u.shard.ID())
 	}

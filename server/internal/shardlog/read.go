@@ -32,16 +32,35 @@ func (sh *Shard) ReadLent(
 	got := collector{
 		lent: lent, maxRecords: maxRecords, maxBytes: maxBytes, skips: sh.skipping(),
 	}
+	next, err = sh.collect(ctx, from, &got)
+	return got.finish(), next, err
+}
+
+// ReadSmall is ReadLent for a caller without memory for a large record. If the first record has
+// more than maxBytes, it returns no record but that one's size, and does not read its data.
+func (sh *Shard) ReadSmall(
+	ctx context.Context, lent *Chunks, from uint64, maxRecords, maxBytes int,
+) (records []Record, next uint64, larger int, err error) {
+	got := collector{
+		lent: lent, maxRecords: maxRecords, maxBytes: maxBytes, skips: sh.skipping(), small: true,
+	}
+	next, err = sh.collect(ctx, from, &got)
+	return got.finish(), next, got.larger, err
+}
+
+// collect fills got with records from index from on, and returns the index to go on from. After an
+// error got has none.
+func (sh *Shard) collect(ctx context.Context, from uint64, got *collector) (uint64, error) {
 	for !got.full() {
-		more, err := sh.readPiece(ctx, max(from, got.next), &got)
+		more, err := sh.readPiece(ctx, max(from, got.next), got)
 		if err != nil && len(got.records) == 0 {
-			return nil, from, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
+			return from, fmt.Errorf("read shard %d from record %d: %w", sh.id, from, err)
 		}
 		if err != nil || !more { // the records so far are good: the next call meets the error
 			break
 		}
 	}
-	return got.finish(), max(from, got.next), nil //nolint:nilerr // see above
+	return max(from, got.next), nil //nolint:nilerr // see above
 }
 
 // readPiece adds the records of one segment, or of the tail, to got. more is false if no further
@@ -141,14 +160,22 @@ func (s *Store) readSegment(ctx context.Context, e extent, index uint64, got *co
 	got.reserve(expect)
 	scan := e.scanner(file, at, (int64(expect)+int64(index-at.index)+1)*mean)
 	scan.lent = got.lent
+	if got.small {
+		scan.small, scan.most = index, frameHeader+got.maxBytes
+	}
 	for !got.full() {
 		f, err := scan.scan()
-		if errors.Is(err, io.EOF) {
+		var large *largeError
+		switch {
+		case errors.Is(err, io.EOF):
 			got.next = max(got.next, e.end)
-			break
+		case errors.As(err, &large):
+			got.fits(large.size - frameHeader)
+		case err != nil:
+			return err
 		}
 		if err != nil {
-			return err
+			break
 		}
 		if f.index >= index && !got.add(f) {
 			s.sparse.remember(e.segment,
@@ -178,6 +205,8 @@ type collector struct {
 	maxBytes   int
 	bytes      int
 	next       uint64 // where to read on: after the last record, and the lost ones behind it
+	small      bool   // take no record larger than maxBytes
+	larger     int    // the size of the first record, if it is not small
 	stopped    bool
 	records    []Record
 	// keys holds the partition keys one after another; they become one string.
@@ -199,7 +228,7 @@ func (c *collector) full() bool {
 // add takes a record. It returns false if the limits do not allow it.
 func (c *collector) add(f frame) bool {
 	size := len(f.key) + len(f.data)
-	if c.full() || (len(c.records) > 0 && size > c.maxBytes-c.bytes) {
+	if c.full() || !c.fits(size) {
 		c.stopped = true
 		return false
 	}
@@ -210,6 +239,21 @@ func (c *collector) add(f frame) bool {
 	c.bytes += size
 	c.next = f.index + 1
 	return true
+}
+
+// fits reports whether the next record, of so many bytes, is within the limits. It stops if not.
+func (c *collector) fits(size int) bool {
+	switch {
+	case size <= c.maxBytes-c.bytes:
+		return true
+	case len(c.records) > 0:
+	case c.small:
+		c.larger = size
+	default:
+		return true // at least one record
+	}
+	c.stopped = true
+	return false
 }
 
 // addBatch takes the records of a batch. It returns false if the limits do not allow all.

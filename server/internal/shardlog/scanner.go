@@ -24,6 +24,10 @@ type scanner struct {
 	want  int64   // about the number of bytes that the caller will take in all
 	reuse bool    // overwrite the buffer: earlier frames become invalid
 	lent  *Chunks // lends the buffers, without reuse; may be nil
+	// From record small on, frames of more than most bytes are not read: a *largeError. most 0: all
+	// are read.
+	small uint64
+	most  int
 	// behind returns the place of the first whole frame behind a damaged one; nil: damage is an
 	// error.
 	behind func(at place, corrupt *CorruptError) (place, error)
@@ -33,6 +37,11 @@ type scanner struct {
 
 	short bool // the file is shorter than it should be
 }
+
+// largeError is a frame that is not read: see scanner.most.
+type largeError struct{ size int }
+
+func (e *largeError) Error() string { return fmt.Sprintf("a frame of %d bytes", e.size) }
 
 // scan returns the next frame, io.EOF after the last one, a *CorruptError, or the error of
 // reading. After an error the scanner has not moved. Unless reuse is set, a frame's slices stay
@@ -63,7 +72,7 @@ func (s *scanner) frame() (frame, error) {
 	}
 	f, err := parseFrame(s.buf, s.seed, s.next)
 	if errors.Is(err, errShort) {
-		if err := s.fill(); err != nil {
+		if err := s.fill(); err != nil { // as a *largeError
 			return frame{}, err
 		}
 		f, err = parseFrame(s.buf, s.seed, s.next)
@@ -82,12 +91,20 @@ func (s *scanner) frame() (frame, error) {
 
 // fill reads at least the whole next frame, if the segment is long enough.
 func (s *scanner) fill() error {
-	if err := s.read(int(max(minReadChunk, min(s.want, maxReadChunk)))); err != nil {
+	onlySmall := s.most > 0 && s.next >= s.small
+	want := max(minReadChunk, min(s.want, maxReadChunk))
+	if onlySmall {
+		want = minReadChunk
+	}
+	if err := s.read(int(want)); err != nil {
 		return err
 	}
 	length, err := frameLength(s.buf)
-	if err != nil || length <= len(s.buf) {
+	switch {
+	case err != nil || length <= len(s.buf):
 		return nil //nolint:nilerr // parseFrame reports the fault
+	case onlySmall && length > s.most && s.off+int64(length) <= s.limit:
+		return &largeError{length}
 	}
 	return s.read(length)
 }
