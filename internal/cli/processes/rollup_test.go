@@ -48,19 +48,25 @@ const (
 )
 
 // TestRollupKills rolls the real events up by type and minute while workers are killed with -9, are
-// stopped, and lose the way to the database, to the lease table or to both, while PostgreSQL is
-// stopped at once, and while shards split and merge. Every row must be the one that is made from
-// the file. Then a copy of the SQL database from the middle of the run is restored below the
-// workers: every row must be right again. The soak has MongoDB as well, the DynamoDB of the stream's
-// server, and DynamoDB Local: these two have the leases beside the rows.
+// stopped, also with records in hand, and lose the way to the database, to the lease table or to
+// both, while PostgreSQL is stopped at once, and while shards split and merge. Every row must be
+// the one that is made from the file. Then a copy of the SQL database from the middle of the run is
+// restored below the workers: every row must be right again.
+//
+// The soak has stores of rows as well: MongoDB, the DynamoDB of the stream's server, and DynamoDB
+// Local. The last two have the leases beside the rows. make interop names the folders of the
+// servers in Java, and so runs these stores in CI.
 func TestRollupKills(t *testing.T) {
 	events := realEvents(t)
 	if underRace {
 		t.Skip("the kill run is for the release build: it has races between processes alone")
 	}
 	kinds := []string{"postgres", "sqlite"}
-	if soak() > 1 {
-		kinds = append(kinds, "dynamodb", "dynamolocal", "mongodb")
+	if soak() > 1 || os.Getenv(dynamolocaltest.Env) != "" {
+		kinds = append(kinds, "dynamodb", "dynamolocal")
+	}
+	if soak() > 1 || os.Getenv(mongotest.Env) != "" {
+		kinds = append(kinds, "mongodb")
 	}
 	for _, kind := range kinds {
 		for seed := range uint64(soak()) {
@@ -417,10 +423,15 @@ func (r *rollupRun) all() {
 		}
 	})
 	var restore func()
-	start := time.Now()
+	frozen, start := false, time.Now()
 	for since := time.Duration(0); since < rollupChaos; since = time.Since(start) {
 		time.Sleep(r.between(100*time.Millisecond, 700*time.Millisecond)) // the misfortune's moment
-		r.misfortune()
+		if !frozen && since > rollupChaos/2 {
+			frozen = true
+			r.freeze()
+		} else {
+			r.misfortune()
+		}
 		r.kills++
 		if restore == nil && since > rollupChaos/3 && r.isSQL() {
 			restore = r.backup()
