@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
+	nouns "github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
 	"github.com/runnel-stream/runnel/lease"
 )
@@ -22,25 +23,31 @@ import (
 func (r *rollupRun) freeze() {
 	var frozen *rollupWorker
 	clitest.Eventually(r.t, "a worker holds a shard", func() bool {
-		at := slices.IndexFunc(r.workers[:], func(w *rollupWorker) bool { return r.shardsOf(w) > 0 })
+		at := slices.IndexFunc(r.workers[:], func(w *rollupWorker) bool {
+			return len(r.openShardsOf(w)) > 0
+		})
 		if at >= 0 {
 			frozen = r.workers[at]
 		}
-		return frozen != nil
+		return at >= 0
 	})
 	release := r.hold(frozen)
 	time.Sleep(rollupFailover / 2) // the worker reads records, and cannot commit them
 	_ = frozen.cmd.Process.Signal(syscall.SIGSTOP)
+	before := r.openShardsOf(frozen)
 	release()
-	clitest.Eventually(r.t, "the other worker has the shards", func() bool {
-		return r.shardsOf(frozen) == 0
+	clitest.Eventually(r.t, "the other worker goes on with the shards", func() bool {
+		leases := r.leases()
+		return !slices.ContainsFunc(before, func(old lease.Lease) bool {
+			now := leases[old.Key]
+			return r.isOf(frozen, now) || now.Checkpoint == old.Checkpoint
+		})
 	})
-	time.Sleep(2 * rollupFailover) // the other worker commits
 	_ = frozen.cmd.Process.Signal(syscall.SIGCONT)
 }
 
-// shardsOf returns the number of shards that a worker holds and has not read to their ends.
-func (r *rollupRun) shardsOf(w *rollupWorker) (n int) {
+// leases returns the leases by shard.
+func (r *rollupRun) leases() map[nouns.ShardID]lease.Lease {
 	ctx := r.t.Context()
 	stream, err := r.client.DescribeStreamSummary(ctx,
 		&kinesis.DescribeStreamSummaryInput{StreamName: aws.String("events")})
@@ -55,17 +62,37 @@ func (r *rollupRun) shardsOf(w *rollupWorker) (n int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	leases, _, err := table.List(ctx)
+	listed, _, err := table.List(ctx)
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	isOf := fmt.Sprintf("-%d-", w.cmd.Process.Pid) // within the worker's own name
-	for _, l := range leases {
-		if strings.Contains(l.Owner, isOf) && !l.Ended() {
-			n++
+	leases := map[nouns.ShardID]lease.Lease{}
+	for _, l := range listed {
+		leases[l.Key] = l
+	}
+	return leases
+}
+
+// isOf reports whether a worker has a lease.
+func (r *rollupRun) isOf(w *rollupWorker, l lease.Lease) bool {
+	return strings.Contains(l.Owner, fmt.Sprintf("-%d-", w.cmd.Process.Pid)) // in the worker's name
+}
+
+// openShardsOf returns the leases of a worker whose shards may get records.
+func (r *rollupRun) openShardsOf(w *rollupWorker) (open []lease.Lease) {
+	listed, err := r.client.ListShards(r.t.Context(),
+		&kinesis.ListShardsInput{StreamName: aws.String("events")})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	leases := r.leases()
+	for _, s := range listed.Shards {
+		l := leases[nouns.ShardID(*s.ShardId)]
+		if s.SequenceNumberRange.EndingSequenceNumber == nil && r.isOf(w, l) {
+			open = append(open, l)
 		}
 	}
-	return n
+	return open
 }
 
 // hold keeps a worker from writing until release is called.

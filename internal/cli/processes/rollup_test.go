@@ -50,8 +50,8 @@ const (
 // TestRollupKills rolls the real events up by type and minute while workers are killed with -9, are
 // stopped, also with records in hand, and lose the way to the database, to the lease table or to
 // both, while PostgreSQL is stopped at once, and while shards split and merge. Every row must be
-// the one that is made from the file. Then a copy of the SQL database from the middle of the run is
-// restored below the workers: every row must be right again.
+// the one that is made from the file. A copy of the SQL database is restored below the workers while
+// records flow, and once more in the end: every row must be right again.
 //
 // The soak has stores of rows as well: MongoDB, the DynamoDB of the stream's server, and DynamoDB
 // Local. The last two have the leases beside the rows. make interop names the folders of the
@@ -415,6 +415,12 @@ func (r *rollupRun) feed(ctx context.Context) error {
 	return p.Close(ctx)
 }
 
+// moment is an act that a run does once, after some time.
+type moment struct {
+	after time.Duration
+	do    func()
+}
+
 func (r *rollupRun) all() {
 	var feeding sync.WaitGroup
 	feeding.Go(func() {
@@ -423,19 +429,24 @@ func (r *rollupRun) all() {
 		}
 	})
 	var restore func()
-	frozen, start := false, time.Now()
+	start := time.Now()
+	due := []moment{
+		{rollupChaos / 3, func() { restore = r.backup() }},
+		{rollupChaos / 2, r.freeze},
+		{rollupChaos * 2 / 3, func() { restore() }}, // while records flow
+	}
+	if !r.isSQL() {
+		due = due[1:2]
+	}
 	for since := time.Duration(0); since < rollupChaos; since = time.Since(start) {
 		time.Sleep(r.between(100*time.Millisecond, 700*time.Millisecond)) // the misfortune's moment
-		if !frozen && since > rollupChaos/2 {
-			frozen = true
-			r.freeze()
+		if len(due) > 0 && since > due[0].after {
+			due[0].do()
+			due = due[1:]
 		} else {
 			r.misfortune()
 		}
 		r.kills++
-		if restore == nil && since > rollupChaos/3 && r.isSQL() {
-			restore = r.backup()
-		}
 	}
 	feeding.Wait()
 	r.settle("after the run")
