@@ -1,7 +1,11 @@
 package rollup_test
 
 import (
+	"database/sql"
+	"errors"
+	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/runnel-stream/runnel"
@@ -54,6 +58,25 @@ func TestTableOfOtherCollation(t *testing.T) {
 			t.Errorf("the rows are %q, want %q", got, want)
 		}
 	})
+}
+
+// TestSQLiteOfUTF16 refuses a database whose bytes have another order than those of the folds.
+func TestSQLiteOfUTF16(t *testing.T) {
+	t.Parallel()
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(t.TempDir(), "test.db"))
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	db.SetMaxOpenConns(1)
+	d := &database{rollup.SQLite, db}
+	d.exec(t, "pragma encoding = 'UTF-16le'")
+	d.exec(t, "create table other (a text)")
+	r, err := rollup.New(d.config("edits", texts))
+	must(t, err)
+	err = r.Prepare(t.Context())
+	unfit := new(rollup.UnfitError)
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "UTF-16le") {
+		t.Errorf("got %v, want an UnfitError", err)
+	}
 }
 
 // otherCollation returns a collation in which a is before B. It depends on what the server was built

@@ -2,6 +2,7 @@ package rollup_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -30,6 +31,20 @@ func (d *database) exec(t *testing.T, text string) {
 	t.Helper()
 	_, err := d.db.ExecContext(t.Context(), text)
 	must(t, err)
+}
+
+// TestClientEncoding refuses a session that converts texts: rows would have other ones.
+func TestClientEncoding(t *testing.T) {
+	d := onPostgres(t)
+	d.exec(t, "alter role postgres set client_encoding = latin1")
+	d.db.SetMaxIdleConns(0) // the setting is for new sessions
+	r, err := rollup.New(d.config("edits", count()))
+	must(t, err)
+	err = r.Prepare(t.Context())
+	unfit := new(rollup.UnfitError)
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "client_encoding LATIN1") {
+		t.Errorf("got %v, want an UnfitError", err)
+	}
 }
 
 // writeOne writes records of one shard as one batch, by a new writer.
