@@ -82,8 +82,8 @@ func (f *rollupFlags) toRows(
 	return disconnect, nil
 }
 
-// openRows opens the rows. It tries again while the store fails or gives no answer, for rowsPatience
-// at most: OpenRows gives up when one call has hung for 5 s.
+// openRows opens the rows. It tries again while the store fails or gives no answer, at most for
+// rowsPatience: OpenRows gives up when one call has hung for 5 s.
 func openRows(ctx context.Context, cfg rollup.RowsConfig) (*rollup.Rows, error) {
 	pauses := retry.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
 	start := time.Now()
