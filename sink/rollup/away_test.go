@@ -155,9 +155,12 @@ func (a *away) outage() {
 	a.store.mu.Lock()
 	defer a.store.mu.Unlock()
 	err := errors.New("the store is away")
-	a.store.fail = func(error) error {
-		if a.store.failRead != nil {
+	a.store.fail = func(outcome error) error {
+		switch {
+		case a.store.failRead != nil:
 			return err
+		case outcome != nil: // two shards met at a row
+			return nil
 		}
 		a.store.failRead = err
 		return new(lostError)
