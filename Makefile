@@ -66,6 +66,7 @@ interop: ## real clients of other languages against one server; installs them in
 	$(MAKE) s3
 	$(MAKE) sql
 	$(MAKE) mongo
+	$(MAKE) dynamo
 	$(MAKE) alerts
 
 .PHONY: alerts
@@ -83,12 +84,19 @@ sql: ## the outbox on the system's PostgreSQL and 18, which interop/install has 
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./outbox ./sink/sqlsink \
 		./sink/rollup -count=1
 	RUNNEL_POSTGRES=$(CURDIR)/.tools/interop/postgres/bin go test ./internal/cli/processes \
-		-run '^TestRelayKills$$/^postgres' -count=1
+		-run '^Test(Relay|Rollup)Kills$$/^postgres' -count=1
 
 .PHONY: mongo
 mongo: ## MongoDB's driver and the rows of a rollup on mongo-java-server, which interop/install has installed
 	RUNNEL_MONGO=$(CURDIR)/.tools/interop/mongo go test ./internal/mongotest \
 		./sink/rollup/mongostore -count=1
+	RUNNEL_MONGO=$(CURDIR)/.tools/interop/mongo go test ./internal/cli/processes \
+		-run '^TestRollupKills$$/^mongodb' -count=1
+
+.PHONY: dynamo
+dynamo: ## rollups killed over the server's DynamoDB and DynamoDB Local, which interop/install has installed
+	RUNNEL_DYNAMODB_LOCAL=$(CURDIR)/.tools/interop/dynamodblocal go test \
+		./internal/cli/processes -run '^TestRollupKills$$/^dynamo' -count=1
 
 .PHONY: interop-all
 interop-all: ## all of its cases, and the table of docs/interop.md from the run

@@ -69,10 +69,12 @@ func (h *holding) readParent(ctx context.Context, s runnel.Shard, from runnel.Po
 	parent := &holding{
 		run: h.run, first: of, keeper: h.keeper, stopping: h.stopping, unended: true,
 	}
-	h.run.cfg.Logger.Info("a parent is read to its end first, since the sink has not ended it: "+
-		"the application begins after it, or the sink's data was restored", "worker",
-		h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID), "from",
-		from.String(), "child", string(h.first.Key))
+	if _, ok := h.run.quiet.may(s.ID, time.Now()); ok { // it may stop at a gap, and come again
+		h.run.cfg.Logger.Info("a parent is read to its end first, since the sink has not ended "+
+			"it: the application begins after it, or the sink's data was restored", "worker",
+			h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(s.ID), "from",
+			from.String(), "child", string(h.first.Key))
+	}
 	end, err := h.obeyPauses(ctx, parent)
 	if err != nil {
 		return err
@@ -128,10 +130,7 @@ func (h *holding) closeShard(ctx context.Context, id runnel.ShardID) (err error)
 		return err
 	}
 	gap := goneGap(c.End)
-	h.run.cfg.Logger.Warn("a shard is closed with a gap: the stream no longer has it",
-		"worker", h.run.cfg.WorkerID, "stream", h.run.cfg.Stream, "shard", string(id),
-		"after", gap.After.String())
-	h.run.observe(Event{Kind: EventTrimmed, ShardID: id, Position: gap.After, Gap: gap})
+	h.run.reportGap(id, gap, "a shard ends with a gap: the stream no longer has it")
 	batch := sink.Batch{Through: c.End, State: func() []byte { return c.State }, Gap: gap}
 	if _, err = writer.Write(ctx, batch); err == nil {
 		_, err = writer.End(ctx)

@@ -57,7 +57,8 @@ const (
 	// the records that were read beyond it are dropped.
 	EventMoved EventKind = "moved"
 	// EventTrimmed: the records after Position may have been removed from the stream, by its
-	// retention period, before they were read. Gap has the range.
+	// retention period, before they were read. Gap has the range. A worker reports it once, also if
+	// the sink or Config.OnGap stops the shard there.
 	EventTrimmed EventKind = "trimmed"
 	// EventVoided: the aggregate at Position, with Records user records, is void (Err, a
 	// *VoidError). Config.Void has dropped Dropped of them. The others were delivered, and are in

@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"sync"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/sink"
@@ -38,13 +39,50 @@ func goneGap(after runnel.Position) *sink.Gap {
 	}
 }
 
-// reported reports the gap before a page, by the event and a warning.
+// gaps are the places of the shards' last gaps that were reported. A shard that may not pass a gap
+// comes to it again and again, perhaps for days. It is safe for concurrent use.
+type gaps struct {
+	mu     sync.Mutex
+	places map[runnel.ShardID]runnel.Position
+}
+
+// isNew notes the place of a gap, and reports whether the last one was elsewhere.
+func (g *gaps) isNew(shard runnel.ShardID, after runnel.Position) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	last, known := g.places[shard]
+	if known && last == after {
+		return false
+	}
+	if g.places == nil {
+		g.places = map[runnel.ShardID]runnel.Position{}
+	}
+	g.places[shard] = after
+	return true
+}
+
+// forget forgets a shard, which has passed its gap or is read from another place.
+func (g *gaps) forget(shard runnel.ShardID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.places, shard)
+}
+
+// reported reports the gap before a page.
 func (h *holding) reported(gap *sink.Gap) {
-	cfg := h.run.cfg
-	cfg.Logger.Warn("the stream removed records before they were read, by its retention period",
-		"worker", cfg.WorkerID, "stream", cfg.Stream, "shard", string(h.first.Key),
-		"after", gap.After.String(), "before", gap.Before.String(), "reason", gap.Reason)
-	h.event(Event{Kind: EventTrimmed, Position: gap.After, Gap: gap})
+	h.run.reportGap(h.first.Key, gap,
+		"the stream removed records before they were read, by its retention period")
+}
+
+// reportGap reports a gap by the event and a warning, once for each place.
+func (r *run) reportGap(shard runnel.ShardID, gap *sink.Gap, text string) {
+	if !r.gaps.isNew(shard, gap.After) {
+		return
+	}
+	r.cfg.Logger.Warn(text, "worker", r.cfg.WorkerID, "stream", r.cfg.Stream, "shard",
+		string(shard), "after", gap.After.String(), "before", gap.Before.String(), "reason",
+		gap.Reason)
+	r.observe(Event{Kind: EventTrimmed, ShardID: shard, Position: gap.After, Gap: gap})
 }
 
 // passGap asks Config.OnGap whether the shard may go beyond a gap.

@@ -239,6 +239,7 @@ func (h *holding) goTo(to runnel.Position) {
 		l.Checkpoint.Sequence = runnel.TrimHorizon
 	}
 	l.Token, l.State, l.StateAt, l.From = "", nil, runnel.Position{}, time.Time{}
+	h.run.gaps.forget(l.Key)
 	h.event(Event{Kind: EventSought, Position: to})
 }
 

@@ -174,6 +174,7 @@ type run struct {
 	ended   chan *holding
 	absent  []runnel.ShardID // ended leases that the last audit did not find listed
 	quiet   quiet
+	gaps    gaps
 	budgets budgets
 	static  lease.Static // this process of a static worker; its number is set by the first look
 
@@ -207,6 +208,9 @@ func (r *run) isStopping() bool {
 
 func (r *run) observe(e Event) {
 	e.Time, e.Worker = time.Now(), r.cfg.WorkerID
+	if e.Kind == EventCommitted {
+		r.gaps.forget(e.ShardID) // it has passed its gap, and may be restored to before it
+	}
 	r.figures.count(&e)
 	r.cfg.OnEvent(e)
 }

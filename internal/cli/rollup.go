@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/streamref"
 	"github.com/runnel-stream/runnel/internal/usage"
+	"github.com/runnel-stream/runnel/outbox"
 	"github.com/runnel-stream/runnel/sink/rollup"
 )
 
@@ -190,6 +192,11 @@ func (f *rollupFlags) checkPlace() error {
 	}
 	if err := rollup.CheckTable(f.table, rollup.Dialect(kind)); err != nil {
 		return exit.Usage("%w", err)
+	}
+	if kind == outbox.DialectPostgres {
+		if _, err := pgx.ParseConfig(f.db); err != nil { // its text has no password
+			return exit.Usage("--db: %w", err)
+		}
 	}
 	return nil
 }

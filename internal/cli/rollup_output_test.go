@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel/internal/cli/clitest"
@@ -56,5 +57,38 @@ func TestRollupsOfOneApp(t *testing.T) {
 		if !strings.Contains(said[lost], want) || !strings.Contains(said[won], "8 records") {
 			t.Fatalf("round %d: want %q\n%s\n%s", round, want, said[won], said[lost])
 		}
+	}
+}
+
+// TestRollupIntoADeletedTable deletes the table of a rollup. The next command ends with 2 and says
+// so. A new table would begin in the middle.
+func TestRollupIntoADeletedTable(t *testing.T) {
+	server := runneltest.NewServer(t, runneltest.WithStream("edits", 1))
+	_, err := server.Kinesis().PutRecord(t.Context(), &kinesis.PutRecordInput{
+		StreamName: aws.String("edits"), PartitionKey: aws.String("1"), Data: []byte(`{"k":"a"}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	rollup := func() (int, string) {
+		status, _, said := clitest.Run(ctx, "rollup", "--endpoint", server.Endpoint(), "--stream",
+			"edits", "--dynamodb", "counts", "--key", "/k", "--count", "--once")
+		return status, said
+	}
+	if status, said := rollup(); status != 0 {
+		t.Fatal(status, said)
+	}
+	_, err = server.DynamoDB().DeleteTable(ctx, &dynamodb.DeleteTableInput{
+		TableName: aws.String("counts"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	status, said := rollup()
+	if status != 2 || !strings.Contains(said, "prepare the DynamoDB table counts: application "+
+		"edits-counts has filled it, and its setup is gone") {
+		t.Errorf("status %d: %s", status, said)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/internal/endpoint"
 	"github.com/runnel-stream/runnel/internal/exit"
+	"github.com/runnel-stream/runnel/internal/retry"
 	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/rollup"
 	"github.com/runnel-stream/runnel/sink/rollup/dynamostore"
@@ -48,7 +49,7 @@ func (f *rollupFlags) toRows(
 	}
 	opening, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	rows, err := rollup.OpenRows(opening, cfg)
+	rows, err := openRows(opening, cfg)
 	switch {
 	case errors.Is(err, rollup.ErrOtherSetup):
 		return nil, exit.Usage("%w", err)
@@ -79,6 +80,20 @@ func (f *rollupFlags) toRows(
 		return err
 	}
 	return disconnect, nil
+}
+
+// openRows opens the rows. It tries again while the store fails or gives no answer, at most for
+// rowsPatience: OpenRows gives up when one call has hung for 5 s.
+func openRows(ctx context.Context, cfg rollup.RowsConfig) (*rollup.Rows, error) {
+	pauses := retry.Backoff{Min: 100 * time.Millisecond, Max: time.Second}
+	start := time.Now()
+	for failures := 1; ; failures++ {
+		rows, err := rollup.OpenRows(ctx, cfg)
+		if err == nil || errors.Is(err, rollup.ErrLasting) || time.Since(start) > rowsPatience ||
+			pauses.Wait(ctx, failures) != nil {
+			return rows, err
+		}
+	}
 }
 
 // These are for how long the start waits for the database, which may be starting. AWS takes some 10

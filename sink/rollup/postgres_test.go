@@ -2,6 +2,7 @@ package rollup_test
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -32,66 +33,18 @@ func (d *database) exec(t *testing.T, text string) {
 	must(t, err)
 }
 
-// texts has each use of a text: key, smallest, largest and last value.
-var texts = rollup.Definition{
-	Keys: []rollup.Field{{Pointer: "/k"}}, Time: "/at",
-	Columns: []rollup.Column{
-		{Op: rollup.Min, Field: rollup.Field{Pointer: "/t", Type: rollup.Text}},
-		{Op: rollup.Max, Field: rollup.Field{Pointer: "/t", Type: rollup.Text}},
-		{Op: rollup.Last, Field: rollup.Field{Pointer: "/t"}},
-	},
-}
-
-// TestCollationOfTable makes a table whose texts compare by their bytes, in any database.
-func TestCollationOfTable(t *testing.T) {
+// TestClientEncoding refuses a session that converts texts: rows would have other ones.
+func TestClientEncoding(t *testing.T) {
 	d := onPostgres(t)
-	prepared(t, d.config("edits", texts))
-	got := d.table(t, "select a.attname, c.collname from pg_attribute a join pg_collation c "+
-		"on c.oid = a.attcollation where a.attrelid = 'edits'::regclass order by a.attnum")
-	want := []string{"k|C", "min_t|C", "max_t|C", "last_t|C", "last_order|C"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("the collations are %q, want %q", got, want)
+	d.exec(t, "alter role postgres set client_encoding = latin1")
+	d.db.SetMaxIdleConns(0) // the setting is for new sessions
+	r, err := rollup.New(d.config("edits", count()))
+	must(t, err)
+	err = r.Prepare(t.Context())
+	unfit := new(rollup.UnfitError)
+	if !errors.As(err, &unfit) || !strings.Contains(err.Error(), "client_encoding LATIN1") {
+		t.Errorf("got %v, want an UnfitError", err)
 	}
-}
-
-// TestTableOfOtherCollation has a table that another made, and a collation with a before B. The
-// rows are those of bytes: B before a.
-func TestTableOfOtherCollation(t *testing.T) {
-	d := onPostgres(t)
-	text := "text collate " + d.otherCollation(t) + " not null"
-	d.exec(t, "create table edits (k "+text+" primary key, min_t "+text+", max_t "+text+
-		", last_t "+text+", last_order "+text+")")
-	r := prepared(t, d.config("edits", texts))
-	// Of equal times the shard decides which record is the last.
-	upper := recordsOf("shardId-B", `{"k": "x", "at": 1700000000, "t": "B"}`,
-		`{"k": "y", "at": 1700000000, "t": "B"}`)
-	lower := recordsOf("shardId-a", `{"k": "x", "at": 1700000000, "t": "a"}`,
-		`{"k": "y", "at": 1700000000, "t": "a"}`)
-	for _, records := range [][]runnel.Record{upper[:1], lower[:1], lower[1:], upper[1:]} {
-		writeOne(t, r, records)
-	}
-	got := d.table(t, "select k, min_t, max_t, last_t from edits order by k")
-	if want := []string{"x|B|a|a", "y|B|a|a"}; !reflect.DeepEqual(got, want) {
-		t.Errorf("the rows are %q, want %q", got, want)
-	}
-}
-
-// otherCollation returns a collation in which a is before B. It depends on what the server was built
-// with and on the languages of the system.
-func (d *database) otherCollation(t *testing.T) string {
-	t.Helper()
-	for _, name := range d.table(t, "select quote_ident(collname) from pg_collation where "+
-		"collisdeterministic and collencoding in (-1, pg_char_to_encoding('UTF8')) "+
-		"and collname <> 'default' order by collname") {
-		var before bool
-		err := d.db.QueryRowContext(t.Context(),
-			"select 'a' < 'B' collate "+name).Scan(&before)
-		if err == nil && before {
-			return name
-		}
-	}
-	t.Skip("the server compares by bytes alone: it has no ICU, and its system no language")
-	return ""
 }
 
 // writeOne writes records of one shard as one batch, by a new writer.

@@ -16,13 +16,20 @@ func (p *postgres) exclusive(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	var encoding string
-	err = tx.QueryRowContext(ctx, "select current_setting('server_encoding')").Scan(&encoding)
-	if err == nil && encoding != "UTF8" {
-		err = unfit("the database's encoding is %s, which does not hold every text of JSON: use a "+
-			"database with the encoding UTF8", encoding)
+	var encoding, client string
+	err = tx.QueryRowContext(ctx, "select current_setting('server_encoding'), "+
+		"current_setting('client_encoding')").Scan(&encoding, &client)
+	switch {
+	case err != nil:
+		return err
+	case encoding != "UTF8":
+		return unfit("the database's encoding is %s, which does not hold every text of JSON: use "+
+			"a database with the encoding UTF8", encoding)
+	case client != "UTF8":
+		return unfit("the session has the client_encoding %s, by which texts are converted: want "+
+			"UTF8", client)
 	}
-	return err
+	return nil
 }
 
 func (p *postgres) typeOf(k kind) string { return postgresTypes[k] }

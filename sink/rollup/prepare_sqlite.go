@@ -19,6 +19,15 @@ func (l *sqlite) notNull(c cell) string {
 // exclusive takes the lock of the writer, which the first write takes.
 func (l *sqlite) exclusive(ctx context.Context, tx *sql.Tx) error {
 	_, err := tx.ExecContext(ctx, "update runnel_position set position = position where false")
+	if err != nil {
+		return err
+	}
+	var encoding string
+	err = tx.QueryRowContext(ctx, "pragma encoding").Scan(&encoding)
+	if err == nil && encoding != "UTF-8" {
+		err = unfit("the database's encoding is %s, in which texts have another order: use a "+
+			"database with the encoding UTF-8", encoding)
+	}
 	return err
 }
 

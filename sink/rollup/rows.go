@@ -107,6 +107,9 @@ func (c RowsConfig) isNew(ctx context.Context, stream lease.Stream) error {
 				Table: c.App, Want: c.Store.String(), Have: l.Output,
 			}))
 		}
+		if l.Processed() != runnel.Start() && l.Output != "" {
+			return Lasting(&goneError{app: c.App})
+		}
 		if l.Processed() != runnel.Start() {
 			return Lasting(fmt.Errorf("%w: application %s has processed records into another "+
 				"table, so %s would begin in the middle: name another application, which begins "+
@@ -115,6 +118,18 @@ func (c RowsConfig) isNew(ctx context.Context, stream lease.Stream) error {
 	}
 	return nil
 }
+
+// goneError is returned if an application has filled a table that does not know it any more.
+type goneError struct{ app string }
+
+func (e *goneError) Error() string {
+	return fmt.Sprintf("application %s has filled it, and its setup is gone, as after a deletion: "+
+		"it would begin in the middle; restore it, or name another application, which begins with "+
+		"the oldest record", e.app)
+}
+
+// Is reports whether target is ErrOtherSetup.
+func (e *goneError) Is(target error) bool { return target == ErrOtherSetup }
 
 // newRows wants a valid configuration with its defaults.
 func newRows(cfg RowsConfig) *Rows {

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 	"github.com/runnel-stream/runnel/consumer"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/runneltest"
+	"github.com/runnel-stream/runnel/sink"
 	"github.com/runnel-stream/runnel/sink/sqlsink"
 )
 
@@ -124,11 +126,14 @@ type away struct {
 	leases  *lease.Table
 	workers sync.WaitGroup
 
-	put        int          // records
-	logs, read atomic.Int64 // lines, and records that were read
+	put             int           // records
+	every, failover time.Duration // between two puts; of a worker
+	logs, read      atomic.Int64  // lines, and records that were read
 
-	mu    sync.Mutex
-	tries map[runnel.ShardID]int // retries
+	mu      sync.Mutex
+	tries   map[runnel.ShardID]int      // retries
+	stopped map[runnel.ShardID]sink.Gap // by errors of gaps
+	trimmed map[runnel.ShardID]int      // events of gaps
 }
 
 const awayPut = 8 // records of a put
@@ -164,7 +169,9 @@ func newAway(t *testing.T) *away {
 	path := "file:" + filepath.Join(t.TempDir(), "test.db") +
 		"?_pragma=busy_timeout(10000)&_pragma=journal_mode(wal)&_pragma=synchronous(off)"
 	a := &away{
-		T: t, outage: &outage{path: path}, tries: map[runnel.ShardID]int{},
+		T: t, outage: &outage{path: path}, tries: map[runnel.ShardID]int{}, every: 20 * time.Second,
+		failover: 30 * time.Second,
+		stopped:  map[runnel.ShardID]sink.Gap{}, trimmed: map[runnel.ShardID]int{},
 		server: runneltest.NewServer(t, runneltest.InMemory(), runneltest.WithStreamDelay(-1),
 			runneltest.WithStream("orders", 2)),
 	}
@@ -185,12 +192,12 @@ func newAway(t *testing.T) *away {
 	return a
 }
 
-// start runs a worker until the test ends.
-func (a *away) start(id string) {
+// start runs a worker until it is ended, or the test ends.
+func (a *away) start(id string, allowGaps bool) (end func()) {
 	a.Helper()
 	logger := slog.New(a)
 	to, err := a.d.sink("orders", sqlsink.Config{
-		Logger: logger, OnRetry: func(r sqlsink.Retry) {
+		Logger: logger, AllowGaps: allowGaps, OnRetry: func(r sqlsink.Retry) {
 			a.mu.Lock()
 			defer a.mu.Unlock()
 			a.tries[r.ShardID]++
@@ -200,20 +207,34 @@ func (a *away) start(id string) {
 	w, err := consumer.New(consumer.Config{
 		Stream: "orders", App: "orders", WorkerID: id, Sink: to, Logger: logger,
 		Kinesis: countedReads{a.server.Kinesis(), a}, DynamoDB: a.server.DynamoDB(),
-		PollInterval: 5 * time.Second, Failover: 30 * time.Second,
+		PollInterval: 5 * time.Second, Failover: a.failover, OnEvent: a.observe,
 	})
 	must(a, err)
+	ctx, end := context.WithCancel(a.Context())
 	a.workers.Go(func() {
-		if err := w.Run(a.Context()); err != nil && !errors.Is(err, context.Canceled) {
+		if err := w.Run(ctx); err != nil && !errors.Is(err, context.Canceled) {
 			a.Error(err)
 		}
 	})
+	return end
 }
 
-// feed puts some records every 20 seconds, for a while.
+// observe collects what a worker reports of gaps.
+func (a *away) observe(e consumer.Event) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if e.Kind == consumer.EventTrimmed {
+		a.trimmed[e.ShardID]++
+	}
+	if gap := new(sqlsink.GapError); errors.As(e.Err, &gap) {
+		a.stopped[gap.ShardID] = gap.Gap
+	}
+}
+
+// feed puts some records now and then, for a while.
 func (a *away) feed(d time.Duration) {
 	a.Helper()
-	for start := time.Now(); time.Since(start) < d; <-time.After(20 * time.Second) {
+	for start := time.Now(); time.Since(start) < d; <-time.After(a.every) {
 		in := &kinesis.PutRecordsInput{StreamName: aws.String("orders")}
 		for range awayPut {
 			in.Records = append(in.Records, types.PutRecordsRequestEntry{
@@ -301,8 +322,8 @@ func (a *away) wantPatience(dials int64) {
 
 // hour is the story of TestAwayForAnHour.
 func (a *away) hour(inCommit int32) {
-	a.start("w1")
-	a.start("w2")
+	a.start("w1", false)
+	a.start("w2", false)
 	a.feed(2 * time.Minute)
 	a.wantEach()
 	before, dials := a.owners(), a.outage.dials.Load()
@@ -326,5 +347,110 @@ func (a *away) hour(inCommit int32) {
 	a.wantEach()
 	if now := a.owners(); !maps.Equal(now, before) {
 		a.Errorf("the leases were %v, and are %v", before, now)
+	}
+}
+
+// TestAwayBeyondRetention has the database away for longer than the stream keeps records. The
+// workers commit the records that they have in hand, and stop at the gap. AllowGaps passes it.
+func TestAwayBeyondRetention(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		newAway(t).days()
+	})
+}
+
+// days is the story of TestAwayBeyondRetention. The stream keeps records for 24 hours.
+func (a *away) days() {
+	a.failover = 10 * time.Minute // the test takes less time
+	ends := []func(){a.start("w1", false), a.start("w2", false)}
+	a.feed(2 * time.Minute)
+	a.wantEach()
+	before, committed := a.owners(), a.effects()
+	a.every = 30 * time.Minute
+	a.logs.Store(0)
+	a.read.Store(0)
+	a.outage.down.Store(true)
+	a.feed(30 * time.Hour)
+	if now := a.owners(); !maps.Equal(now, before) {
+		a.Errorf("the leases were %v, and are %v", before, now)
+	}
+	inHand := int(a.read.Load())
+	if lines := a.logs.Load(); inHand == 0 || inHand > 4*awayPut || lines > 2*30*360+10 {
+		a.Errorf("%d records were read, with %d lines", inHand, lines)
+	}
+	a.logs.Store(0)
+	a.outage.down.Store(false)
+	<-time.After(10 * time.Minute)
+	a.wantStopped(committed + inHand)
+	for _, end := range ends {
+		end()
+	}
+	a.start("w3", true)
+	<-time.After(30 * time.Minute)
+	a.wantBehindGap()
+}
+
+// effects returns the number of effects.
+func (a *away) effects() (n int) {
+	a.Helper()
+	must(a, a.d.db.QueryRowContext(a.Context(), "select count(*) from effects").Scan(&n))
+	return n
+}
+
+// wantStopped checks that both shards have stopped at their gaps for ten minutes, with so many
+// effects.
+func (a *away) wantStopped(effects int) {
+	a.Helper()
+	if n := a.effects(); n != effects {
+		a.Errorf("%d effects at the gap, want %d", n, effects)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if len(a.stopped) != 2 {
+		a.Errorf("the shards %v have stopped at gaps, want both", a.stopped)
+	}
+	for id, times := range a.trimmed {
+		if times != 1 {
+			a.Errorf("the gap of %s was reported %d times", id, times)
+		}
+	}
+	// A line about each failing shard comes every 10 s, after one about its gap.
+	if lines := a.logs.Load(); lines > 2*60+10 {
+		a.Errorf("%d lines in ten minutes at a gap", lines)
+	}
+}
+
+// wantBehindGap checks that each key lacks the records of one stretch, which is in its shard's row,
+// and that the others have taken effect once and in order.
+func (a *away) wantBehindGap() {
+	a.Helper()
+	for key := range 7 {
+		rows, err := a.d.db.QueryContext(a.Context(), "select cast(data as text) from effects "+
+			"where key = $1 order by n", fmt.Sprint("key-", key))
+		must(a, err)
+		next, jumps := key, 0
+		for rows.Next() {
+			var text string
+			must(a, rows.Scan(&text))
+			number, err := strconv.Atoi(text)
+			must(a, err)
+			if number < next {
+				a.Fatalf("record %d of key %d is there again", number, key)
+			}
+			if number > next {
+				jumps++
+			}
+			next = number + 7
+		}
+		must(a, rows.Err())
+		if next < a.put || jumps != 1 {
+			a.Errorf("the records of key %d end at %d of %d, with %d gaps", key, next, a.put, jumps)
+		}
+	}
+	var gaps int
+	must(a, a.d.db.QueryRowContext(a.Context(), "select count(*) from runnel_position "+
+		"where json_array_length(gap) = 1").Scan(&gaps))
+	if gaps != 2 {
+		a.Errorf("the rows of %d shards have a gap, want 2", gaps)
 	}
 }

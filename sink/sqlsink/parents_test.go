@@ -3,8 +3,10 @@ package sqlsink_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/internal/sqldb"
@@ -43,7 +45,12 @@ func TestFirstCommitNeedsParents(t *testing.T) {
 			} {
 				t.Run(string(id)+" "+change, func(t *testing.T) {
 					r := newChildRig(t, d)
+					r.cfg.Every = time.Nanosecond
 					for _, meet := range []func(w sink.Writer) error{
+						func(w sink.Writer) error { // an idle writer looks
+							_, err := w.Write(t.Context(), sink.Batch{Through: runnel.Start()})
+							return err
+						},
 						func(w sink.Writer) error {
 							_, err := w.Write(t.Context(), r.batch(0, 3))
 							return err
@@ -101,6 +108,34 @@ func TestFirstCommitLocksParents(t *testing.T) {
 		}))
 		must(t, r.pump(t.Context(), w, 3))
 		r.wantEffects(r.records...)
+	})
+}
+
+// The parents' rows are locked in one order, so of two first commits none waits for the other in a
+// circle.
+func TestFirstCommitLocksInOrder(t *testing.T) {
+	eachPostgres(t, func(t *testing.T, d *database) {
+		r := newChildRig(t, d)
+		slices.Reverse(r.shard.Parents)
+		w := r.open(r.sink(nil))
+		tx, err := d.db.BeginTx(t.Context(), nil)
+		must(t, err)
+		defer func() { _ = tx.Rollback() }()
+		const locked = "select from runnel_position where app = $1 and shard = $2 for update"
+		_, err = tx.ExecContext(t.Context(), locked, r.app, "shardId-000000000000")
+		must(t, err)
+		writing := started(t, func() error {
+			_, err := w.Write(t.Context(), r.batch(0, 3))
+			return err
+		})
+		until(t, "the commit waits for the first parent", func() bool {
+			return r.count("select count(*) from pg_stat_activity where wait_event_type = 'Lock' "+
+				"and datname = current_database()") > 0
+		})
+		_, err = tx.ExecContext(t.Context(), locked+" nowait", r.app, "shardId-000000000001")
+		must(t, err)
+		must(t, tx.Commit())
+		must(t, within(t, time.Minute, writing))
 	})
 }
 

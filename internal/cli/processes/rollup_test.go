@@ -48,19 +48,26 @@ const (
 )
 
 // TestRollupKills rolls the real events up by type and minute while workers are killed with -9, are
-// stopped, and lose the way to the database, to the lease table or to both, while PostgreSQL is
-// stopped at once, and while shards split and merge. Every row must be the one that is made from
-// the file. Then a copy of the SQL database from the middle of the run is restored below the
-// workers: every row must be right again. The soak has MongoDB as well, the DynamoDB of the stream's
-// server, and DynamoDB Local: these two have the leases beside the rows.
+// stopped, also with records in hand, and lose the way to the database, to the lease table or to
+// both, while PostgreSQL is stopped at once, and while shards split and merge. Every row must be
+// the one that is made from the file. A copy of the SQL database is restored below the workers while
+// records flow, and once more in the end: every row must be right again. A copy of a store of rows
+// is restored with the workers ended, and the leases are reset.
+//
+// The soak has stores of rows as well: MongoDB, the DynamoDB of the stream's server, and DynamoDB
+// Local. The last two have the leases beside the rows. make interop names the folders of the
+// servers in Java, and so runs these stores in CI.
 func TestRollupKills(t *testing.T) {
 	events := realEvents(t)
 	if underRace {
 		t.Skip("the kill run is for the release build: it has races between processes alone")
 	}
 	kinds := []string{"postgres", "sqlite"}
-	if soak() > 1 {
-		kinds = append(kinds, "dynamodb", "dynamolocal", "mongodb")
+	if soak() > 1 || os.Getenv(dynamolocaltest.Env) != "" {
+		kinds = append(kinds, "dynamodb", "dynamolocal")
+	}
+	if soak() > 1 || os.Getenv(mongotest.Env) != "" {
+		kinds = append(kinds, "mongodb")
 	}
 	for _, kind := range kinds {
 		for seed := range uint64(soak()) {
@@ -80,7 +87,8 @@ type rollupRun struct {
 	mongo    *mongotest.Server       // of MongoDB
 	local    *dynamolocaltest.Server // of DynamoDB Local
 	db       *sql.DB                 // of both SQL databases
-	tables   *dynamodb.Client        // of the rows in DynamoDB
+	tables   *dynamodb.Client        // of the leases, and of the rows in DynamoDB
+	tablesAt string                  // the URL of tables
 	client   *kinesis.Client
 	want     map[string]string // the rows of the file: "count sum max" by "type minute"
 	lines    [][2]string       // the file: repository and line
@@ -117,8 +125,9 @@ func newRollupRun(t *testing.T, events, kind string, seed uint64) *rollupRun {
 		r.local = dynamolocaltest.New(t)
 		dynamoHost = r.local.Addr
 	}
+	r.tablesAt = "http://" + dynamoHost
 	cfg, err := awsclient.Load(t.Context(), awsclient.Options{ // with the keys of the workers
-		Endpoint: r.endpoint, DynamoDBEndpoint: "http://" + dynamoHost,
+		Endpoint: r.endpoint, DynamoDBEndpoint: r.tablesAt,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -409,6 +418,12 @@ func (r *rollupRun) feed(ctx context.Context) error {
 	return p.Close(ctx)
 }
 
+// moment is an act that a run does once, after some time.
+type moment struct {
+	after time.Duration
+	do    func()
+}
+
 func (r *rollupRun) all() {
 	var feeding sync.WaitGroup
 	feeding.Go(func() {
@@ -418,20 +433,28 @@ func (r *rollupRun) all() {
 	})
 	var restore func()
 	start := time.Now()
+	due := []moment{
+		{rollupChaos / 3, func() { restore = r.backup() }},
+		{rollupChaos / 2, r.freeze},
+		{rollupChaos * 2 / 3, func() { restore() }}, // while records flow
+	}
+	if !r.isSQL() {
+		due = due[:2]
+	}
 	for since := time.Duration(0); since < rollupChaos; since = time.Since(start) {
 		time.Sleep(r.between(100*time.Millisecond, 700*time.Millisecond)) // the misfortune's moment
-		r.misfortune()
-		r.kills++
-		if restore == nil && since > rollupChaos/3 && r.isSQL() {
-			restore = r.backup()
+		if len(due) > 0 && since > due[0].after {
+			due[0].do()
+			due = due[1:]
+		} else {
+			r.misfortune()
 		}
+		r.kills++
 	}
 	feeding.Wait()
 	r.settle("after the run")
-	if restore != nil {
-		restore()
-		r.settle("after the restore")
-	}
+	restore()
+	r.settle("after the restore")
 	for _, w := range r.workers {
 		w.stop()
 	}
@@ -551,49 +574,6 @@ func reshardEvents(t *testing.T, client *kinesis.Client, random *rand.Rand) {
 	if err != nil && !strings.Contains(err.Error(), "ResourceInUse") {
 		t.Fatal(err)
 	}
-}
-
-// backup copies the tables of one moment, and returns how to restore them in one transaction.
-func (r *rollupRun) backup() (restore func()) {
-	tables := []string{"runnel_position", "by_minute", "by_minute_bad", "runnel_rollup"}
-	var copies, restores []string
-	if r.postgres != nil {
-		copies = append(copies, "set transaction isolation level repeatable read")
-		restores = append(restores, "lock table "+strings.Join(tables, ", ")+" in exclusive mode")
-	}
-	for _, table := range tables {
-		copies = append(copies, "create table backup_"+table+" as select * from "+table)
-		restores = append(restores, "delete from "+table,
-			"insert into "+table+" select * from backup_"+table)
-	}
-	inOne := func(statements []string) {
-		r.t.Helper()
-		var err error
-		for range 20 {
-			if err = r.inOne(statements); err == nil {
-				return
-			}
-			time.Sleep(100 * time.Millisecond) // the database is restarting, or there was a deadlock
-		}
-		r.t.Fatal(err)
-	}
-	inOne(copies)
-	return func() { inOne(restores) }
-}
-
-// inOne runs statements in one transaction.
-func (r *rollupRun) inOne(statements []string) error {
-	tx, err := r.db.BeginTx(r.t.Context(), nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	for _, text := range statements {
-		if _, err := tx.ExecContext(r.t.Context(), text); err != nil {
-			return fmt.Errorf("%s: %w", text, err)
-		}
-	}
-	return tx.Commit()
 }
 
 // way is a network's way to a server, which can be cut: connections then pass nothing on, and new
