@@ -51,7 +51,8 @@ func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine
 		// The files have all data but the items, the records that wait to be copied to segments,
 		// and what describes a shard.
 		e.memory = memlimit.New(cfg.MemoryLimit, func() int64 {
-			return cfg.files.Memory() + log.Pending() + shardMemory*int64(e.shards.Count()) +
+			pending, _ := log.Pending()
+			return cfg.files.Memory() + pending + shardMemory*int64(e.shards.Count()) +
 				e.items.Memory().Used
 		})
 	}

@@ -49,7 +49,8 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	}
 	metrics <- prometheus.MustNewConstMetric(logDesc, prometheus.CounterValue,
 		float64(e.log.Durable()))
-	gauge(pendingDesc, e.log.Pending())
+	pending, _ := e.log.Pending()
+	gauge(pendingDesc, pending)
 	gauge(itemsMemoryDesc, e.items.Memory().Used)
 	logErr, segmentsErr := e.log.Err(), e.shards.Err()
 	var poisoned *wal.PoisonedError

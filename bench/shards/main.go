@@ -98,8 +98,8 @@ func (cfg Config) measure(ctx context.Context, w io.Writer) error {
 			if err := s.round(ctx, cfg.Round, prepared); err != nil {
 				return err
 			}
-			fmt.Fprintf(os.Stderr, "%d shards: %.0f MB/s, %.1f ms of processor time a MB\n", s.shards,
-				s.rates[len(s.rates)-1], s.costs[len(s.costs)-1])
+			fmt.Fprintf(os.Stderr, "%d shards: %.0f MB/s, %.1f ms of processor time a MB\n",
+				s.shards, s.rates[len(s.rates)-1], s.costs[len(s.costs)-1])
 		}
 	}
 	_, _ = fmt.Fprint(w, "| shards | MB/s | of the first row | server's processor time, ms a MB | "+

@@ -17,7 +17,10 @@ func TestRetentionMakesRoomInMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk, clock := vfs.NewMem(), newTestClock()
 		var n *node
-		limit := memlimit.New(8<<20, func() int64 { return disk.Memory() + n.log.Pending() })
+		limit := memlimit.New(8<<20, func() int64 {
+			pending, _ := n.log.Pending()
+			return disk.Memory() + pending
+		})
 		n = startNode(t, disk, at(clock), func(cfg *Config) { cfg.Memory = limit })
 		defer n.stop()
 		n.create("orders", 1)

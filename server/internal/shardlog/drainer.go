@@ -60,7 +60,8 @@ func newDrainer(s *Store) *drainer {
 }
 
 func (d *drainer) start() {
-	d.most = int(d.store.log.MaxPending() / 8 * 3)
+	_, most := d.store.log.Pending()
+	d.most = int(most / 8 * 3)
 	d.retry = time.NewTimer(time.Hour)
 	d.retry.Stop()
 	go d.run()

@@ -48,13 +48,10 @@ func (d *folder) use() (DiskUse, error) {
 	return use, nil
 }
 
-// Pending returns the number of bytes that are not yet durable or are held: see
-// Config.MaxPending.
-func (l *Log) Pending() int64 {
+// Pending returns the number of bytes that are not yet durable or are held, and the most that there
+// may be: Config.MaxPending.
+func (l *Log) Pending() (bytes, most int64) {
 	l.room.mu.Lock()
 	defer l.room.mu.Unlock()
-	return l.room.mu.used
+	return l.room.mu.used, l.room.max
 }
-
-// MaxPending returns Config.MaxPending, or its default.
-func (l *Log) MaxPending() int64 { return l.room.max }
