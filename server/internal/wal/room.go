@@ -14,9 +14,9 @@ const (
 	// queuedPart is for the bytes that may await their write and sync before further large callers
 	// wait, 8 MiB. Whatever is sequenced behind them waits for their write.
 	queuedPart = 8
-	// A caller with more than largePart, 800 KiB, is a piece of a large call. It waits while as much
-	// as largeQueuedPart, 2 MiB, awaits its write and sync: the write of a lease that comes then
-	// waits for that much, twice at the most.
+	// A caller with more than largePart, 800 KiB, is a piece of a large call. It waits while
+	// largeQueuedPart, 2 MiB, awaits its write and sync: a lease's write that comes then waits for
+	// that much, twice at the most.
 	largePart       = 80
 	largeQueuedPart = 32
 	// bypassPart is for the bytes of small callers that may go before the first large one, 16 MiB.
