@@ -43,7 +43,7 @@ func (s *Service) putItem(ctx context.Context, call *wire.Call) ([]byte, error) 
 	if err := s.items.CheckIndexKeys(ctx, t, item); err != nil { // before the condition
 		return nil, itemFault(err, tooLarge)
 	}
-	written, err := s.commit(ctx, &w, t, key, len(call.Body),
+	written, err := s.commit(ctx, &w, t, key, roomOf(call.Body, 1),
 		func(itemstore.Item) (itemstore.Item, error) { return item, nil })
 	if err != nil {
 		return nil, itemFault(err, tooLarge)

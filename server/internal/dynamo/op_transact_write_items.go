@@ -41,7 +41,7 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 		defer endTurn(ctx) // every step was decided, in order
 		return decide(old)
 	}
-	outcome, err := s.items.Transact(ctx, steps, len(call.Body), r.token)
+	outcome, err := s.items.Transact(ctx, steps, roomOf(call.Body, len(steps)), r.token)
 	if full := fullIn(outcome.Errs); full != nil {
 		return nil, full
 	}

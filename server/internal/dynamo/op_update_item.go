@@ -47,7 +47,7 @@ func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	if err := w.update.sparesKey(t.Schema()); err != nil {
 		return nil, err
 	}
-	written, err := s.commit(ctx, &w, t, key, len(call.Body),
+	written, err := s.commit(ctx, &w, t, key, roomOf(call.Body, 1),
 		func(old itemstore.Item) (itemstore.Item, error) { return w.update.apply(old, given) })
 	if err != nil {
 		return nil, itemFault(err, updateTooLarge)

@@ -3,6 +3,8 @@ package dynamo
 import (
 	"context"
 	"sync"
+
+	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
 
 const (
@@ -13,6 +15,13 @@ const (
 	// turns is the number of long bodies that a service decodes at a time.
 	turns = 4
 )
+
+// roomOf estimates the bytes that a request can add to so many items, at most twice their greatest
+// size. The log counts them before the write is decided, within the call's turn, and a large
+// estimate waits longer.
+func roomOf(body []byte, items int) int {
+	return min(len(body), items*2*itemstore.MaxItemSize)
+}
 
 // turnKey is the context's key of the function that ends a call's turn.
 type turnKey struct{}

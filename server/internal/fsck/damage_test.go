@@ -105,7 +105,8 @@ func filled(t testing.TB) []*original {
 	return originals
 }
 
-// idle returns a copy of a running server's disk, once its last frames are marked.
+// idle returns a copy of a running server's disk, once its last frames are marked and its shards
+// have segments.
 func idle(t testing.TB, disk *vfs.Mem) *vfs.Mem {
 	t.Helper()
 	for {
@@ -113,10 +114,25 @@ func idle(t testing.TB, disk *vfs.Mem) *vfs.Mem {
 		copied := vfs.NewMem()
 		copyTree(t, disk, "data", copied, "data")
 		report, err := fsck.Check(t.Context(), copied, "data")
-		if err == nil && report.Log.Marks > 0 && report.Log.Unsynced == 0 {
+		if err == nil && report.Log.Marks > 0 && report.Log.Unsynced == 0 &&
+			drained(copied, report) {
 			return copied
 		}
 	}
+}
+
+// drained reports whether each shard with records has a segment. Records gather for a quarter of a
+// second before they are written.
+func drained(disk *vfs.Mem, report *fsck.Report) bool {
+	for _, st := range report.Streams {
+		for _, sh := range st.Shards {
+			names, _ := disk.List("data/shards/" + sh.Folder) // none: the folder is not there yet
+			if sh.Next > sh.Oldest && len(names) == 0 {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // hurt does one random damage to a disk, and describes it.
