@@ -199,8 +199,8 @@ func (src *source) hidden(names []string) string {
 	return strings.Join(hidden, ", ")
 }
 
-// smallPage is the number of bytes up to which a page is read at once. Of longer ones few are read
-// and answered at a time: a page of 1 MiB may take 40 MB meanwhile. A table of 40 leases is shorter.
+// smallPage is the number of bytes up to which a page is read at once. Few longer ones are read and
+// answered at a time, since a page of 1 MiB may take 40 MB meanwhile. 40 leases are shorter.
 const smallPage = 16 << 10
 
 var longPages = make(chan struct{}, 4)
