@@ -42,30 +42,44 @@ func TestBodiesOfShortValues(t *testing.T) {
 // While long pages are read elsewhere, a long page waits for its turn, and a short one comes at once.
 func TestLongPagesTakeTurns(t *testing.T) {
 	s := newRangeTable(t)
-	put := func(table, key string) {
+	put := func(key string, size int) {
 		t.Helper()
-		body := `{"TableName":"` + table + `","Item":{"leaseKey":{"S":"` + key + `"},` +
-			`"v":{"S":"` + strings.Repeat("x", smallPage/2) + `"}}}`
+		body := `{"TableName":"leases","Item":{"leaseKey":{"S":"` + key + `"},` +
+			`"v":{"S":"` + strings.Repeat("x", size) + `"}}}`
 		if _, err := s.Serve(t.Context(), call("PutItem", body)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	put("leases", "a")
+	put("a", smallPage/2)
 	for range cap(longPages) {
 		longPages <- struct{}{}
 	}
-	scan := func(within time.Duration, body string) (answer string, err error) {
+	serve := func(within time.Duration, operation, body string) (answer string, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
-		got, err := s.Serve(ctx, call("Scan", body))
+		got, err := s.Serve(ctx, call(operation, body))
 		return string(got.Body), err
+	}
+	scan := func(within time.Duration, body string) (answer string, err error) {
+		return serve(within, "Scan", body)
 	}
 	const all, one = `{"TableName":"leases"}`, `{"TableName":"leases","Limit":1}`
 	if _, err := scan(time.Minute, all); err != nil {
 		t.Errorf("a short page: %v", err)
 	}
 	for _, key := range []string{"b", "c", "d"} {
-		put("leases", key)
+		put(key, smallPage/2)
+	}
+	put("long", smallPage)
+	get := func(key string) (string, error) {
+		return serve(50*time.Millisecond, "GetItem",
+			`{"TableName":"leases","Key":{"leaseKey":{"S":"`+key+`"}}}`)
+	}
+	if _, err := get("a"); err != nil {
+		t.Errorf("a short item: %v", err)
+	}
+	if _, err := get("long"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a long item did not wait: %v", err)
 	}
 	if _, err := scan(time.Minute, one); err != nil {
 		t.Errorf("a page of one item: %v", err)
@@ -78,7 +92,7 @@ func TestLongPagesTakeTurns(t *testing.T) {
 	}
 	for range 2 * cap(longPages) { // the turns are given back
 		if answer, err := scan(time.Minute, all); err != nil ||
-			!strings.Contains(answer, `"ScannedCount":4`) {
+			!strings.Contains(answer, `"ScannedCount":5`) {
 			t.Errorf("a long page after the others: %v %.100s", err, answer)
 		}
 	}

@@ -205,6 +205,17 @@ const smallPage = 16 << 10
 
 var longPages = make(chan struct{}, 4)
 
+// takeTurn waits for the turn of a long page, or of an item as long. The caller calls done when the
+// answer is made.
+func takeTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case longPages <- struct{}{}:
+		return func() { <-longPages }, nil
+	case <-ctx.Done():
+		return func() {}, ctx.Err()
+	}
+}
+
 // readPage reads the page. The caller calls done when the answer is made.
 func (s *Service) readPage(
 	ctx context.Context, src *source, r *read,
@@ -216,13 +227,10 @@ func (s *Service) readPage(
 		return page, func() {}, err
 	}
 	page = itemstore.Page{} // the wait must hold nothing
-	select {
-	case longPages <- struct{}{}:
-	case <-ctx.Done():
-		return page, func() {}, ctx.Err()
+	if done, err = takeTurn(ctx); err == nil {
+		page, err = s.items.Scan(ctx, src.Table, r.from)
 	}
-	page, err = s.items.Scan(ctx, src.Table, r.from)
-	return page, func() { <-longPages }, err
+	return page, done, err
 }
 
 // page reads the page and makes the answer.
