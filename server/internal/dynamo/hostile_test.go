@@ -1,9 +1,12 @@
 package dynamo
 
 import (
+	"context"
+	"errors"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/runnel-stream/runnel/internal/wire"
 )
@@ -33,5 +36,64 @@ func TestBodiesOfShortValues(t *testing.T) {
 				t.Errorf("%d MiB for a body of %d: %v", got, len(body)>>20, err)
 			}
 		})
+	}
+}
+
+// While long pages are read elsewhere, a long page waits for its turn, and a short one comes at once.
+func TestLongPagesTakeTurns(t *testing.T) {
+	s := newRangeTable(t)
+	put := func(key string, size int) {
+		t.Helper()
+		body := `{"TableName":"leases","Item":{"leaseKey":{"S":"` + key + `"},` +
+			`"v":{"S":"` + strings.Repeat("x", size) + `"}}}`
+		if _, err := s.Serve(t.Context(), call("PutItem", body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("a", smallPage/2)
+	for range cap(longPages) {
+		longPages <- struct{}{}
+	}
+	serve := func(within time.Duration, operation, body string) (answer string, err error) {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		got, err := s.Serve(ctx, call(operation, body))
+		return string(got.Body), err
+	}
+	scan := func(within time.Duration, body string) (answer string, err error) {
+		return serve(within, "Scan", body)
+	}
+	const all, one = `{"TableName":"leases"}`, `{"TableName":"leases","Limit":1}`
+	if _, err := scan(time.Minute, all); err != nil {
+		t.Errorf("a short page: %v", err)
+	}
+	for _, key := range []string{"b", "c", "d"} {
+		put(key, smallPage/2)
+	}
+	put("long", smallPage)
+	get := func(key string) (string, error) {
+		return serve(50*time.Millisecond, "GetItem",
+			`{"TableName":"leases","Key":{"leaseKey":{"S":"`+key+`"}}}`)
+	}
+	if _, err := get("a"); err != nil {
+		t.Errorf("a short item: %v", err)
+	}
+	if _, err := get("long"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a long item did not wait: %v", err)
+	}
+	if _, err := scan(time.Minute, one); err != nil {
+		t.Errorf("a page of one item: %v", err)
+	}
+	if _, err := scan(50*time.Millisecond, all); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a long page did not wait: %v", err)
+	}
+	for range cap(longPages) {
+		<-longPages
+	}
+	for range 2 * cap(longPages) { // the turns are given back
+		if answer, err := scan(time.Minute, all); err != nil ||
+			!strings.Contains(answer, `"ScannedCount":5`) {
+			t.Errorf("a long page after the others: %v %.100s", err, answer)
+		}
 	}
 }

@@ -48,6 +48,13 @@ func (s *Service) getItem(ctx context.Context, call *wire.Call) ([]byte, error) 
 	if err != nil {
 		return nil, err
 	}
+	if t.SizeNow(key) >= smallPage {
+		done, err := takeTurn(ctx)
+		defer done()
+		if err != nil {
+			return nil, itemFault(err, "")
+		}
+	}
 	item, err := s.items.Get(ctx, t, key)
 	if err != nil {
 		return nil, itemFault(err, "")

@@ -115,6 +115,20 @@ func (s *Store) Get(ctx context.Context, t *Table, key Key) (Item, error) {
 	return item, nil
 }
 
+// SizeNow returns the size of the item with a key, or 0 without one. It decodes nothing, and does
+// not wait until the item is durable.
+func (t *Table) SizeNow(key Key) int {
+	if t.schema.check(key) != nil {
+		return 0
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if e := t.find(key.entry()); e != nil {
+		return e.size
+	}
+	return 0
+}
+
 func (t *Table) get(at *entry) (Item, wal.LSN, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
