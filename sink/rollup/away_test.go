@@ -154,16 +154,12 @@ func (a *away) wantEach() {
 func (a *away) outage() {
 	a.store.mu.Lock()
 	defer a.store.mu.Unlock()
-	err := errors.New("the store is away")
 	a.store.fail = func(outcome error) error {
-		switch {
-		case a.store.failRead != nil:
-			return err
-		case outcome != nil: // two shards met at a row
-			return nil
+		if a.store.failRead == nil && outcome == nil {
+			a.store.failRead = errors.New("the store is away")
+			return new(lostError)
 		}
-		a.store.failRead = err
-		return new(lostError)
+		return a.store.failRead // nil if two shards have met at a row: the outcome remains
 	}
 }
 
