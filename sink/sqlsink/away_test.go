@@ -370,12 +370,12 @@ func (a *away) days() {
 	a.logs.Store(0)
 	a.read.Store(0)
 	a.outage.down.Store(true)
-	a.feed(30 * time.Hour)
+	a.feed(26 * time.Hour)
 	if now := a.owners(); !maps.Equal(now, before) {
 		a.Errorf("the leases were %v, and are %v", before, now)
 	}
 	inHand := int(a.read.Load())
-	if lines := a.logs.Load(); inHand == 0 || inHand > 4*awayPut || lines > 2*30*360+10 {
+	if lines := a.logs.Load(); inHand == 0 || inHand > 4*awayPut || lines > 2*26*360+10 {
 		a.Errorf("%d records were read, with %d lines", inHand, lines)
 	}
 	a.logs.Store(0)
