@@ -155,17 +155,9 @@ func (a *away) outage() {
 	a.store.mu.Lock()
 	defer a.store.mu.Unlock()
 	a.store.fail = func(outcome error) error {
-<<<<<<< HEAD
-		switch {
-		case a.store.failRead != nil:
-			return err
-		case outcome != nil: // two shards met at a row
-			return nil //nolint:nilerr // the other one answers
-=======
 		if a.store.failRead == nil && outcome == nil {
 			a.store.failRead = errors.New("the store is away")
 			return new(lostError)
->>>>>>> 8f93e22528c0dd819c0e08a177626d84f731bdbd
 		}
 		return a.store.failRead // nil if two shards have met at a row: the outcome remains
 	}
