@@ -46,12 +46,15 @@ func folderOf(dir, name string) string {
 	return folder
 }
 
-// timedFile times its syncs.
+// timedFile times its syncs. Of a vfs.SyncFiles it sees the sync of one file.
 type timedFile struct {
 	vfs.File
 	ok     prometheus.Observer
 	failed func() prometheus.Observer // there is no such series before it is needed
 }
+
+// Unwrap implements vfs.Wrapper.
+func (f timedFile) Unwrap() vfs.File { return f.File }
 
 // Sync implements vfs.File.
 func (f timedFile) Sync() error {

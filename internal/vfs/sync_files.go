@@ -1,5 +1,24 @@
 package vfs
 
+// Wrapper is a File that passes its calls on to another. Without Unwrap it would hide from
+// SyncFiles that this one is a file of the operating system.
+type Wrapper interface {
+	File
+	// Unwrap returns the wrapped file.
+	Unwrap() File
+}
+
+// inner returns the file below all wrappers.
+func inner(file File) File {
+	for {
+		w, ok := file.(Wrapper)
+		if !ok {
+			return file
+		}
+		file = w.Unwrap()
+	}
+}
+
 // SyncFiles makes the data and the sizes of open files durable, as a Sync of each does. n is the
 // number of files that are durable; an error is that of files[n]. Once stop is closed SyncFiles
 // may return early, without an error.

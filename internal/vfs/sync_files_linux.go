@@ -38,12 +38,11 @@ func syncTogether(files []File) (n int, done bool, err error) {
 	if len(files) < togetherFrom || !oneFileSystem(files) {
 		return 0, false, nil
 	}
-	first := files[0].(osFile)
-	if err := retry(first.File, unix.Syncfs); err != nil {
+	if err := retry(inner(files[0]).(osFile).File, unix.Syncfs); err != nil {
 		return 0, false, nil //nolint:nilerr // a Sync of each file finds the one that failed
 	}
 	for i, file := range files {
-		f := file.(osFile)
+		f := inner(file).(osFile)
 		err := retry(f.File, checkWrites)
 		if i == 0 && (errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM)) {
 			return 0, false, nil // a sandbox without the call
@@ -52,7 +51,7 @@ func syncTogether(files []File) (n int, done bool, err error) {
 			return i, true, &fs.PathError{Op: "sync", Path: f.Name(), Err: err}
 		}
 	}
-	if err := first.Sync(); err != nil {
+	if err := files[0].Sync(); err != nil {
 		return 0, true, err
 	}
 	return len(files), true, nil
@@ -62,7 +61,7 @@ func syncTogether(files []File) (n int, done bool, err error) {
 func oneFileSystem(files []File) bool {
 	var device uint64
 	for i, file := range files {
-		f, ok := file.(osFile)
+		f, ok := inner(file).(osFile)
 		if !ok {
 			return false
 		}
@@ -76,6 +75,6 @@ func oneFileSystem(files []File) bool {
 		device = stat.Dev
 	}
 	var stat unix.Statfs_t
-	err := retry(files[0].(osFile).File, func(fd int) error { return unix.Fstatfs(fd, &stat) })
+	err := retry(inner(files[0]).(osFile).File, func(fd int) error { return unix.Fstatfs(fd, &stat) })
 	return err == nil && syncedTogether[stat.Type]
 }
