@@ -75,6 +75,7 @@ func oneFileSystem(files []File) bool {
 		device = stat.Dev
 	}
 	var stat unix.Statfs_t
-	err := retry(inner(files[0]).(osFile).File, func(fd int) error { return unix.Fstatfs(fd, &stat) })
+	first := inner(files[0]).(osFile)
+	err := retry(first.File, func(fd int) error { return unix.Fstatfs(fd, &stat) })
 	return err == nil && syncedTogether[stat.Type]
 }

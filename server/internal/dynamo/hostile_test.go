@@ -51,8 +51,8 @@ func TestLongPagesTakeTurns(t *testing.T) {
 		}
 	}
 	put("a", smallPage/2)
-	for range cap(longPages) {
-		longPages <- struct{}{}
+	for range cap(s.pages) {
+		s.pages <- struct{}{}
 	}
 	serve := func(within time.Duration, operation, body string) (answer string, err error) {
 		ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -87,10 +87,10 @@ func TestLongPagesTakeTurns(t *testing.T) {
 	if _, err := scan(50*time.Millisecond, all); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a long page did not wait: %v", err)
 	}
-	for range cap(longPages) {
-		<-longPages
+	for range cap(s.pages) {
+		<-s.pages
 	}
-	for range 2 * cap(longPages) { // the turns are given back
+	for range 2 * cap(s.pages) { // the turns are given back
 		if answer, err := scan(time.Minute, all); err != nil ||
 			!strings.Contains(answer, `"ScannedCount":5`) {
 			t.Errorf("a long page after the others: %v %.100s", err, answer)

@@ -49,7 +49,7 @@ func (s *Service) getItem(ctx context.Context, call *wire.Call) ([]byte, error) 
 		return nil, err
 	}
 	if t.SizeNow(key) >= smallPage {
-		done, err := takeTurn(ctx)
+		done, err := s.pageTurn(ctx)
 		defer done()
 		if err != nil {
 			return nil, itemFault(err, "")

@@ -199,23 +199,6 @@ func (src *source) hidden(names []string) string {
 	return strings.Join(hidden, ", ")
 }
 
-// smallPage is the number of bytes up to which a page is read at once. Few longer ones are read and
-// answered at a time, since a page of 1 MiB may take 40 MB meanwhile. 40 leases are shorter.
-const smallPage = 16 << 10
-
-var longPages = make(chan struct{}, 4)
-
-// takeTurn waits for the turn of a long page, or of an item as long. The caller calls done when the
-// answer is made.
-func takeTurn(ctx context.Context) (done func(), err error) {
-	select {
-	case longPages <- struct{}{}:
-		return func() { <-longPages }, nil
-	case <-ctx.Done():
-		return func() {}, ctx.Err()
-	}
-}
-
 // readPage reads the page. The caller calls done when the answer is made.
 func (s *Service) readPage(
 	ctx context.Context, src *source, r *read,
@@ -227,7 +210,7 @@ func (s *Service) readPage(
 		return page, func() {}, err
 	}
 	page = itemstore.Page{} // the wait must hold nothing
-	if done, err = takeTurn(ctx); err == nil {
+	if done, err = s.pageTurn(ctx); err == nil {
 		page, err = s.items.Scan(ctx, src.Table, r.from)
 	}
 	return page, done, err

@@ -47,6 +47,7 @@ type Service struct {
 	logger *slog.Logger
 	memory *memlimit.Limit
 	turns  chan struct{} // has an element for each long body that is decoded
+	pages  chan struct{} // has one for each long page that is read
 }
 
 var _ wire.Service = (*Service)(nil)
@@ -56,7 +57,7 @@ func New(cfg Config) *Service {
 	cfg = cfg.withDefaults()
 	return &Service{
 		items: cfg.Items, now: cfg.Now, logger: cfg.Logger, memory: cfg.Memory,
-		turns: make(chan struct{}, turns),
+		turns: make(chan struct{}, turns), pages: make(chan struct{}, turns),
 	}
 }
 

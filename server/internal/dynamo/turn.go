@@ -12,7 +12,10 @@ const (
 	// megabyte may have maxNodes values, which take a hundred. The write of a lease is shorter, and
 	// never waits.
 	longBody = 64 << 10
-	// turns is the number of long bodies that a service decodes at a time.
+	// smallPage is the number of bytes up to which a page is read at once. Few longer ones are read
+	// and answered at a time, since a page of 1 MiB may take 40 MB meanwhile. 40 leases are shorter.
+	smallPage = 16 << 10
+	// turns is the number of long bodies that a service decodes at a time, and that of long pages.
 	turns = 4
 )
 
@@ -43,5 +46,16 @@ func (s *Service) turn(ctx context.Context) (with context.Context, end func(), e
 func endTurn(ctx context.Context) {
 	if end, long := ctx.Value(turnKey{}).(func()); long {
 		end()
+	}
+}
+
+// pageTurn waits for the turn of a long page, or of an item as long. The caller calls done when the
+// answer is made.
+func (s *Service) pageTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case s.pages <- struct{}{}:
+		return func() { <-s.pages }, nil
+	case <-ctx.Done():
+		return func() {}, ctx.Err()
 	}
 }
