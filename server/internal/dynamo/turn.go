@@ -12,8 +12,8 @@ const (
 	// megabyte may have maxNodes values, which take a hundred. The write of a lease is shorter, and
 	// never waits.
 	longBody = 64 << 10
-	// smallPage is the number of bytes up to which a page is read at once. Few longer ones are read
-	// and answered at a time, since a page of 1 MiB may take 40 MB meanwhile. 40 leases are shorter.
+	// smallPage is the number of bytes up to which a page is read at once, as one of 40 leases. Few
+	// longer ones are read and answered at a time: a page of 1 MiB may take 40 MB meanwhile.
 	smallPage = 16 << 10
 	// turns is the number of long bodies that a service decodes at a time, and that of long pages.
 	turns = 4
