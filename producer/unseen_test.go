@@ -55,15 +55,14 @@ func TestUnseenResults(t *testing.T) {
 		}
 		late := put("d")
 		put("e")
-		done := put("f").Done()
+		<-put("f").Done()
+		synctest.Wait() // e is refused before g: calls for other keys run side by side
 		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: "g"}, nil); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.PutFunc(ctx, runnel.Record{PartitionKey: "h"}, func(Result) {}); err != nil {
 			t.Fatal(err)
 		}
-		<-done
-		synctest.Wait()
 		if _, err := late.Wait(ctx); err == nil {
 			t.Error("no error")
 		}
