@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kinesis"
 
 	"github.com/runnel-stream/runnel"
+	"github.com/runnel-stream/runnel/bench/internal/figures"
 	"github.com/runnel-stream/runnel/producer"
 )
 
@@ -45,7 +46,7 @@ func BenchmarkKeyBesidePlain(b *testing.B) {
 			}
 		}
 	}
-	key, plain := median(rates[producer.OrderKey]), median(rates[producer.OrderPlain])
+	key, plain := figures.Median(rates[producer.OrderKey]), figures.Median(rates[producer.OrderPlain])
 	b.ReportMetric(key, "key-records/s")
 	b.ReportMetric(plain, "plain-records/s")
 	b.ReportMetric(key/plain, "key/plain")
@@ -116,11 +117,4 @@ func listensAt(tb testing.TB, lines *bufio.Scanner) string {
 	}
 	tb.Fatal("runnel serve printed no address")
 	return ""
-}
-
-// median sorts the values and returns the middle one, or the mean of the two in the middle.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	n := len(values)
-	return (values[(n-1)/2] + values[n/2]) / 2
 }

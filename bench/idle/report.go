@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/runnel-stream/runnel/bench/internal/figures"
 )
 
 // report returns the table.
@@ -20,20 +22,14 @@ func report(cfg Config, all []*server) string {
 			for _, m := range s.memory {
 				values = append(values, part(m))
 			}
-			return median(values)
+			return figures.Median(values)
 		}
 		fmt.Fprintf(&out, "| %s | %.1f (%.1f to %.1f) | %.1f | %.1f | %.1f | %.1f |\n", s.name,
-			median(s.started), slices.Min(s.started), slices.Max(s.started), median(s.cpu),
+			figures.Median(s.started), slices.Min(s.started), slices.Max(s.started),
+			figures.Median(s.cpu),
 			of(func(m memory) float64 { return m.all }),
 			of(func(m memory) float64 { return m.own }),
 			of(func(m memory) float64 { return m.file }))
 	}
 	return out.String()
-}
-
-// median returns the median of at least one value.
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }

@@ -15,12 +15,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/runnel-stream/runnel/bench/internal/figures"
 	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
@@ -29,7 +28,7 @@ type Config struct {
 	// Runnel is the binary that `make build` makes. Default bin/runnel.
 	Runnel string
 	// Items are the numbers of items, of 1 KB each. Default 0, 200,000 and 1,000,000.
-	Items []int
+	Items figures.Numbers
 	// Rounds of puts of each server, and the time of each. Default 15 of 1 s.
 	Rounds int
 	Round  time.Duration
@@ -44,21 +43,14 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, w io.Writer) error {
-	cfg := Config{}
+	cfg := Config{Items: figures.Numbers{0, 200_000, 1_000_000}}
 	flags := flag.NewFlagSet("items", flag.ExitOnError)
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
-	items := flags.String("items", "0,200000,1000000", "the numbers of items")
+	flags.Var(&cfg.Items, "items", "the numbers of items")
 	flags.IntVar(&cfg.Rounds, "rounds", 15, "rounds of puts")
 	flags.DurationVar(&cfg.Round, "round", time.Second, "the time of a round")
 	flags.IntVar(&cfg.Renew, "renew", 200, "items a second that are written during the puts")
 	_ = flags.Parse(args) // it exits
-	for _, text := range strings.Split(*items, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("-items: %w", err)
-		}
-		cfg.Items = append(cfg.Items, n)
-	}
 	return cfg.measure(ctx, w)
 }
 
@@ -150,15 +142,11 @@ func (s *subject) report(ctx context.Context, w io.Writer, first *subject) error
 		return s.took[n].Seconds() * 1000
 	}
 	_, err := fmt.Fprintf(w, "| %d | %.0f | %.2f | %.1f, %.0f, %.0f | %.2f%s | %.2f | "+
-		"%.0f, %.0f | %d | %d |\n", s.items, median(s.rates), median(ratios), at(0.5), at(0.99),
+		"%.0f, %.0f | %d | %d |\n", s.items, figures.Median(s.rates),
+		figures.Median(ratios), at(0.5), at(0.99),
 		at(1), stop.Seconds(), failed, start.Seconds(), s.memory, s.Memory("VmRSS"), s.wal>>20,
 		s.files>>20)
 	return err
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }
 
 const inFlight = 8

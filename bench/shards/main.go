@@ -15,14 +15,12 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel/bench/internal/call"
+	"github.com/runnel-stream/runnel/bench/internal/figures"
 	"github.com/runnel-stream/runnel/bench/internal/process"
 )
 
@@ -37,7 +35,7 @@ type Config struct {
 	// Runnel is the binary that `make build` makes. Default bin/runnel.
 	Runnel string
 	// Shards are the numbers of shards. Default 16 and 4,000.
-	Shards []int
+	Shards figures.Numbers
 	// Rounds of each server, and the time of each. Default 10 of 5 s.
 	Rounds int
 	Round  time.Duration
@@ -50,20 +48,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, w io.Writer) error {
-	cfg := Config{}
+	cfg := Config{Shards: figures.Numbers{16, 4_000}}
 	flags := flag.NewFlagSet("shards", flag.ExitOnError)
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
-	shards := flags.String("shards", "16,4000", "the numbers of shards")
+	flags.Var(&cfg.Shards, "shards", "the numbers of shards")
 	flags.IntVar(&cfg.Rounds, "rounds", 10, "rounds of puts")
 	flags.DurationVar(&cfg.Round, "round", 5*time.Second, "the time of a round")
 	_ = flags.Parse(args) // it exits
-	for _, text := range strings.Split(*shards, ",") {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			return fmt.Errorf("-shards: %w", err)
-		}
-		cfg.Shards = append(cfg.Shards, n)
-	}
 	return cfg.measure(ctx, w)
 }
 
@@ -110,15 +101,12 @@ func (cfg Config) measure(ctx context.Context, w io.Writer) error {
 			ratios[i] = s.rates[i] / subjects[0].rates[i]
 		}
 		if _, err := fmt.Fprintf(w, "| %d | %.0f | %.2f | %.1f | %.0f |\n", s.shards,
-			median(s.rates), median(ratios), median(s.costs), s.Memory("VmHWM")); err != nil {
+			figures.Median(s.rates), figures.Median(ratios), figures.Median(s.costs),
+			s.Memory("VmHWM")); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func median(values []float64) float64 {
-	return slices.Sorted(slices.Values(values))[len(values)/2]
 }
 
 // prepare returns bodies of PutRecords whose keys fall on all shards alike.
