@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
 	"github.com/runnel-stream/runnel/server/internal/wal"
 )
@@ -474,20 +475,25 @@ func TestRepairSavesALostStreamFromItsSegments(t *testing.T) {
 	t.Logf("%+v, lost: %v", report.Saved, report.Lost)
 }
 
-// A lost split opens its parent again. The records of each child are saved in a stream of its own.
-func TestRepairOfALostSplit(t *testing.T) {
-	disk := vfs.NewMem()
+// opened opens a server with its client, whose calls must not fail.
+func opened(t *testing.T, disk vfs.FS) (*server.Server, client, func(any, error)) {
+	t.Helper()
 	s, err := open(t, disk, config("data"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := client{s}
-	must := func(_ any, err error) {
+	return s, client{s}, func(_ any, err error) {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A lost split opens its parent again. The records of each child are saved in a stream of its own.
+func TestRepairOfALostSplit(t *testing.T) {
+	disk := vfs.NewMem()
+	s, c, must := opened(t, disk)
 	put := func(count int) {
 		for i := range count {
 			must(c.kinesis("PutRecord", object{
@@ -504,6 +510,7 @@ func TestRepairOfALostSplit(t *testing.T) {
 	put(20)
 	o := &original{name: "split", disk: idle(t, disk)}
 	must(nil, s.Close(t.Context()))
+	var err error
 	o.served, err = serve(t, o.clone(t), "data", nil)
 	must(nil, err)
 	damaged := o.clone(t)
@@ -557,17 +564,7 @@ func TestRepairLeavesADeletedStream(t *testing.T) {
 // before, and a disk with that stream's folder. Two lives leave no snapshot before the deletion.
 func deleted(t *testing.T, lives int) (o *original, folder *vfs.Mem) {
 	disk := vfs.NewMem()
-	s, err := open(t, disk, config("data"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := client{s}
-	must := func(_ any, err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	s, c, must := opened(t, disk)
 	fill := func(stream string) {
 		for range 10 {
 			must(c.kinesis("PutRecord", object{
@@ -583,13 +580,12 @@ func deleted(t *testing.T, lives int) (o *original, folder *vfs.Mem) {
 	fill("orders")
 	for range lives {
 		must(nil, s.Close(t.Context()))
-		s, err = open(t, disk, config("data"))
-		must(nil, err)
-		c = client{s}
+		s, c, must = opened(t, disk)
 		fill("orders")
 	}
 	o = &original{name: "deleted", disk: idle(t, disk)}
 	must(nil, s.Close(t.Context()))
+	var err error
 	o.served, err = serve(t, o.clone(t), "data", nil)
 	must(nil, err)
 	return o, folder
