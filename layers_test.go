@@ -28,6 +28,7 @@ var layers = [][]string{
 		"internal/bootclock",
 		"internal/budget",
 		"internal/cboritem",
+		"internal/counttest",
 		"internal/exit",
 
 		"internal/javatest",

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/counttest"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/runneltest"
 )
@@ -26,38 +25,11 @@ import (
 // that can be away.
 type away struct {
 	*testing.T
-	server     *runneltest.Server
-	store      *memory
-	workers    sync.WaitGroup
-	put        int          // records
-	logs, read atomic.Int64 // lines, and records that were read
-}
-
-// Enabled, Handle, WithAttrs and WithGroup make a slog.Handler that counts lines.
-func (a *away) Enabled(context.Context, slog.Level) bool { return true }
-
-func (a *away) Handle(context.Context, slog.Record) error {
-	a.logs.Add(1)
-	return nil
-}
-
-func (a *away) WithAttrs([]slog.Attr) slog.Handler { return a }
-func (a *away) WithGroup(string) slog.Handler      { return a }
-
-// countedReads counts what the workers read.
-type countedReads struct {
-	*kinesis.Client
-	a *away
-}
-
-func (c countedReads) GetRecords(
-	ctx context.Context, in *kinesis.GetRecordsInput, options ...func(*kinesis.Options),
-) (*kinesis.GetRecordsOutput, error) {
-	out, err := c.Client.GetRecords(ctx, in, options...)
-	if err == nil {
-		c.a.read.Add(int64(len(out.Records)))
-	}
-	return out, err
+	server  *runneltest.Server
+	store   *memory
+	workers sync.WaitGroup
+	put     int              // records
+	counts  counttest.Counts // of the workers
 }
 
 // start runs a worker until the test ends.
@@ -72,8 +44,8 @@ func (a *away) start(id string) {
 	}
 	w, err := consumer.New(consumer.Config{
 		Stream: "orders", App: "orders", WorkerID: id, Handler: rows.Handle, Output: rows.Output(),
-		Kinesis: countedReads{a.server.Kinesis(), a}, DynamoDB: a.server.DynamoDB(),
-		PollInterval: 5 * time.Second, Failover: 30 * time.Second, Logger: slog.New(a),
+		Kinesis: a.counts.Reader(a.server.Kinesis()), DynamoDB: a.server.DynamoDB(),
+		PollInterval: 5 * time.Second, Failover: 30 * time.Second, Logger: a.counts.Logger(),
 	})
 	if err != nil {
 		a.Fatal(err)
@@ -184,8 +156,7 @@ func TestStoreAwayForAnHour(t *testing.T) {
 		a.feed(2 * time.Minute)
 		a.wantEach()
 		before := a.owners()
-		a.logs.Store(0)
-		a.read.Store(0)
+		a.counts.Reset()
 		a.outage()
 		for range 60 {
 			a.feed(time.Minute)
@@ -193,7 +164,7 @@ func TestStoreAwayForAnHour(t *testing.T) {
 				a.Fatalf("the leases were %v, and are %v", before, now)
 			}
 		}
-		lines, read := a.logs.Load(), a.read.Load()
+		lines, read := a.counts.Lines.Load(), a.counts.Records.Load()
 		if lines < 2*3600/60 || lines > 2*3600/10+10 || read == 0 || read > 4*awayPut {
 			a.Errorf("%d lines, %d records were read", lines, read)
 		}

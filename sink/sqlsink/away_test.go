@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 
 	"github.com/runnel-stream/runnel"
 	"github.com/runnel-stream/runnel/consumer"
+	"github.com/runnel-stream/runnel/internal/counttest"
 	"github.com/runnel-stream/runnel/lease"
 	"github.com/runnel-stream/runnel/runneltest"
 	"github.com/runnel-stream/runnel/sink"
@@ -126,9 +126,9 @@ type away struct {
 	leases  *lease.Table
 	workers sync.WaitGroup
 
-	put             int           // records
-	every, failover time.Duration // between two puts; of a worker
-	logs, read      atomic.Int64  // lines, and records that were read
+	put             int              // records
+	every, failover time.Duration    // between two puts; of a worker
+	counts          counttest.Counts // of the workers
 
 	mu      sync.Mutex
 	tries   map[runnel.ShardID]int      // retries
@@ -137,33 +137,6 @@ type away struct {
 }
 
 const awayPut = 8 // records of a put
-
-// countedReads counts what the workers read.
-type countedReads struct {
-	*kinesis.Client
-	a *away
-}
-
-func (c countedReads) GetRecords(
-	ctx context.Context, in *kinesis.GetRecordsInput, options ...func(*kinesis.Options),
-) (*kinesis.GetRecordsOutput, error) {
-	out, err := c.Client.GetRecords(ctx, in, options...)
-	if err == nil {
-		c.a.read.Add(int64(len(out.Records)))
-	}
-	return out, err
-}
-
-// Enabled, Handle, WithAttrs and WithGroup make a slog.Handler that counts lines.
-func (a *away) Enabled(context.Context, slog.Level) bool { return true }
-
-func (a *away) Handle(context.Context, slog.Record) error {
-	a.logs.Add(1)
-	return nil
-}
-
-func (a *away) WithAttrs([]slog.Attr) slog.Handler { return a }
-func (a *away) WithGroup(string) slog.Handler      { return a }
 
 func newAway(t *testing.T) *away {
 	path := "file:" + filepath.Join(t.TempDir(), "test.db") +
@@ -195,7 +168,7 @@ func newAway(t *testing.T) *away {
 // start runs a worker until it is ended, or the test ends.
 func (a *away) start(id string, allowGaps bool) (end func()) {
 	a.Helper()
-	logger := slog.New(a)
+	logger := a.counts.Logger()
 	to, err := a.d.sink("orders", sqlsink.Config{
 		Logger: logger, AllowGaps: allowGaps, OnRetry: func(r sqlsink.Retry) {
 			a.mu.Lock()
@@ -206,7 +179,7 @@ func (a *away) start(id string, allowGaps bool) (end func()) {
 	must(a, err)
 	w, err := consumer.New(consumer.Config{
 		Stream: "orders", App: "orders", WorkerID: id, Sink: to, Logger: logger,
-		Kinesis: countedReads{a.server.Kinesis(), a}, DynamoDB: a.server.DynamoDB(),
+		Kinesis: a.counts.Reader(a.server.Kinesis()), DynamoDB: a.server.DynamoDB(),
 		PollInterval: 5 * time.Second, Failover: a.failover, OnEvent: a.observe,
 	})
 	must(a, err)
@@ -300,7 +273,7 @@ func TestAwayForAnHour(t *testing.T) {
 func (a *away) wantPatience(dials int64) {
 	a.Helper()
 	// Each shard holds two reads. They have the records of one put or of the next.
-	if read := a.read.Load(); read == 0 || read > 4*awayPut {
+	if read := a.counts.Records.Load(); read == 0 || read > 4*awayPut {
 		a.Errorf("%d records were read, want up to %d", read, 4*awayPut)
 	}
 	// A pause is 5 to 10 s, after some shorter ones.
@@ -315,7 +288,7 @@ func (a *away) wantPatience(dials int64) {
 	if len(a.tries) != 2 || dials > 2*2*most {
 		a.Errorf("the tries are %v, with %d dials", a.tries, dials)
 	}
-	if logs := a.logs.Load(); logs < least || logs > 2*least+10 {
+	if logs := a.counts.Lines.Load(); logs < least || logs > 2*least+10 {
 		a.Errorf("%d lines, want %d to %d", logs, least, 2*least+10)
 	}
 }
@@ -330,8 +303,7 @@ func (a *away) hour(inCommit int32) {
 	if len(before) != 2 {
 		a.Fatalf("the leases are %v", before)
 	}
-	a.logs.Store(0)
-	a.read.Store(0)
+	a.counts.Reset()
 	a.outage.inCommit.Store(inCommit)
 	a.outage.down.Store(inCommit == 0)
 	for range 60 {
@@ -367,18 +339,17 @@ func (a *away) days() {
 	a.wantEach()
 	before, committed := a.owners(), a.effects()
 	a.every = 30 * time.Minute
-	a.logs.Store(0)
-	a.read.Store(0)
+	a.counts.Reset()
 	a.outage.down.Store(true)
 	a.feed(26 * time.Hour)
 	if now := a.owners(); !maps.Equal(now, before) {
 		a.Errorf("the leases were %v, and are %v", before, now)
 	}
-	inHand := int(a.read.Load())
-	if lines := a.logs.Load(); inHand == 0 || inHand > 4*awayPut || lines > 2*26*360+10 {
+	inHand := int(a.counts.Records.Load())
+	if lines := a.counts.Lines.Load(); inHand == 0 || inHand > 4*awayPut || lines > 2*26*360+10 {
 		a.Errorf("%d records were read, with %d lines", inHand, lines)
 	}
-	a.logs.Store(0)
+	a.counts.Lines.Store(0)
 	a.outage.down.Store(false)
 	<-time.After(10 * time.Minute)
 	a.wantStopped(committed + inHand)
@@ -415,7 +386,7 @@ func (a *away) wantStopped(effects int) {
 		}
 	}
 	// A line about each failing shard comes every 10 s, after one about its gap.
-	if lines := a.logs.Load(); lines > 2*60+10 {
+	if lines := a.counts.Lines.Load(); lines > 2*60+10 {
 		a.Errorf("%d lines in ten minutes at a gap", lines)
 	}
 }
