@@ -21,7 +21,7 @@ var oneWay = []struct {
 }{
 	{
 		what: "reads of a shard", dir: "internal/pages",
-		code:   regexp.MustCompile(`\.(GetShardIterator|GetRecords)\(`),
+		code: regexp.MustCompile(`\.(GetShardIterator|GetRecords)\(`),
 		except: map[string]string{
 			"internal/awscbor":   "the calls of internal/pages pass it",
 			"internal/counttest": "the calls of internal/pages pass it in a test",

@@ -1,5 +1,5 @@
-// Package counttest counts what workers log and read in a test. An outage must not make them write
-// a line for each try, nor read the same records again and again.
+// Package counttest counts the log lines and the reads of workers in a test. An outage must not make
+// them write a line for each try, nor read the same records again and again.
 package counttest
 
 import (
@@ -22,7 +22,7 @@ func (c *Counts) Reset() {
 	c.Records.Store(0)
 }
 
-// Logger returns a logger whose lines, of every level, are counted and dropped.
+// Logger returns a logger that counts its lines, of every level, and drops them.
 func (c *Counts) Logger() *slog.Logger { return slog.New(handler{c}) }
 
 type handler struct{ to *Counts }
@@ -36,13 +36,13 @@ func (h handler) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// Reader is a client whose reads are counted.
+// Reader is a client of Kinesis that counts the records of its reads.
 type Reader struct {
 	*kinesis.Client
 	to *Counts
 }
 
-// Reader returns a client that counts the records of its reads.
+// Reader returns a Reader with these counts.
 func (c *Counts) Reader(client *kinesis.Client) Reader { return Reader{client, c} }
 
 // GetRecords replaces the client's.
