@@ -1,5 +1,5 @@
-// Package counttest counts the log lines and the reads of workers in a test. An outage must not make
-// them write a line for each try, nor read the same records again and again.
+// Package counttest counts the log lines and the reads of workers in a test. In an outage workers
+// must not write a line for each try, nor read the same records again and again.
 package counttest
 
 import (
