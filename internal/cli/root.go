@@ -16,7 +16,6 @@ import (
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/keys"
 	"github.com/runnel-stream/runnel/internal/rows"
-	"github.com/runnel-stream/runnel/internal/startup"
 	"github.com/runnel-stream/runnel/internal/usage"
 )
 
@@ -27,7 +26,6 @@ type Streams = console.Streams
 // cancels the command, which then finishes its work and hands its leases over; the second ends the
 // process at once.
 func Main(ctx context.Context, args []string, streams Streams) int {
-	startup.PutOffCollection()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)

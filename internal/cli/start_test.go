@@ -52,3 +52,19 @@ func TestStartIsSmall(t *testing.T) {
 		t.Errorf("the packages allocate %d bytes before main, more than %d", all, mostOfAll)
 	}
 }
+
+// TestStartCollectsNothing checks that the garbage collector does not run during a start, when all
+// memory is in use. It would take two of some ten milliseconds.
+func TestStartCollectsNothing(t *testing.T) {
+	t.Parallel()
+	process := clitest.Command("version")
+	process.Env = append(process.Env, "GODEBUG=gctrace=1", "GOGC=")
+	var said bytes.Buffer
+	process.Stderr = &said
+	if err := process.Run(); err != nil {
+		t.Fatal(err)
+	}
+	if said.Len() > 0 {
+		t.Errorf("collections:\n%s", said.String())
+	}
+}

@@ -25,14 +25,15 @@ type collector struct {
 
 var process collector
 
-// PutOffCollection puts the first garbage collection off until the heap has 16 MiB, once in a
+// A function of main would be too late: the SDK makes its tables before main.
+func init() { process.putOffCollection() }
+
+// putOffCollection puts the first garbage collection off until the heap has 16 MiB, once in a
 // process. From that collection on, or from Settle, the setting is as before. It does nothing if
 // the environment sets GOGC.
 //
 // The bound is in bytes and not in time, since a server that recovers a large directory allocates
 // far more than that in its start.
-func PutOffCollection() { process.putOffCollection() }
-
 func (c *collector) putOffCollection() {
 	c.putOff.Do(func() {
 		if os.Getenv("GOGC") != "" {
