@@ -27,6 +27,9 @@ type Config struct {
 	Dir string
 	// Runnel is the binary that `make build` makes. Default bin/runnel.
 	Runnel string
+	// Before is another binary of runnel, as of an older commit: it gets rows of its own. Default
+	// none.
+	Before string
 	// Tools is the folder into which bench/install and interop/install put the peers. Default
 	// .tools.
 	Tools string
@@ -47,6 +50,7 @@ func parse(args []string) (Config, error) {
 	flags.BoolVar(&cfg.NoFlush, "no-flush", false, "do not wait for the disk before each turn")
 	flags.StringVar(&cfg.Dir, "dir", os.TempDir(), "the folder of the servers' data")
 	flags.StringVar(&cfg.Runnel, "runnel", "bin/runnel", "the binary of runnel")
+	flags.StringVar(&cfg.Before, "before", "", "another binary of runnel, for rows of its own")
 	flags.StringVar(&cfg.Tools, "tools", ".tools", "the folder of the installed peers")
 	if err := flags.Parse(args); err != nil {
 		return cfg, err
@@ -69,6 +73,9 @@ func (c Config) Validate() error {
 	}
 	if _, err := os.Stat(c.Runnel); err != nil {
 		faults = append(faults, fmt.Errorf("%w: make build makes it", err))
+	}
+	if _, err := os.Stat(c.Before); c.Before != "" && err != nil {
+		faults = append(faults, fmt.Errorf("-before: %w", err))
 	}
 	return errors.Join(faults...)
 }

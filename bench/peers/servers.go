@@ -38,23 +38,9 @@ type server struct {
 
 // servers returns the servers that match cfg.Only, in the tables' order.
 func servers(cfg Config) []*server {
-	own := func(ctx context.Context, port int, args ...string) *exec.Cmd {
-		args = append([]string{"serve", "--addr", process.Address(port), "--quiet"}, args...)
-		return exec.CommandContext(ctx, cfg.Runnel, args...)
-	}
-	all := []*server{
-		{
-			name: runnelDurable, groups: append(kinesisGroups(), groupUpdates),
-			command: func(ctx context.Context, port int, dir string) *exec.Cmd {
-				return own(ctx, port, "--data", dir)
-			},
-		},
-		{
-			name: runnelMemory, groups: append(kinesisGroups(), groupUpdates),
-			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
-				return own(ctx, port, "--memory")
-			},
-		},
+	all := runnel(cfg.Runnel, "")
+	if cfg.Before != "" {
+		all = append(all, runnel(cfg.Before, ", before")...)
 	}
 	all = append(all, ferrokinesis(cfg)...)
 	all = append(all, nodeServers(cfg)...)
@@ -69,6 +55,28 @@ func servers(cfg Config) []*server {
 		}
 	}
 	return chosen
+}
+
+// runnel returns the servers of one binary of runnel. The suffix ends their names.
+func runnel(binary, suffix string) []*server {
+	own := func(ctx context.Context, port int, args ...string) *exec.Cmd {
+		args = append([]string{"serve", "--addr", process.Address(port), "--quiet"}, args...)
+		return exec.CommandContext(ctx, binary, args...)
+	}
+	return []*server{
+		{
+			name: runnelDurable + suffix, groups: append(kinesisGroups(), groupUpdates),
+			command: func(ctx context.Context, port int, dir string) *exec.Cmd {
+				return own(ctx, port, "--data", dir)
+			},
+		},
+		{
+			name: runnelMemory + suffix, groups: append(kinesisGroups(), groupUpdates),
+			command: func(ctx context.Context, port int, _ string) *exec.Cmd {
+				return own(ctx, port, "--memory")
+			},
+		},
+	}
 }
 
 func ferrokinesis(cfg Config) []*server {
