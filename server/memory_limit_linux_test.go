@@ -112,6 +112,63 @@ func TestMemoryLimitOfShards(t *testing.T) {
 	})
 }
 
+// reshardTo scales a stream, and reports whether the full memory refused it.
+func (v *served) reshardTo(t *testing.T, stream string, shards int32) (refused bool) {
+	t.Helper()
+	_, err := v.UpdateShardCount(t.Context(), &kinesis.UpdateShardCountInput{
+		StreamName: &stream, TargetShardCount: &shards, ScalingType: types.ScalingTypeUniformScaling,
+	})
+	var limited *types.LimitExceededException
+	refused = errors.As(err, &limited) && strings.Contains(limited.ErrorMessage(), "--memory")
+	if err != nil && !refused {
+		t.Fatal(err)
+	}
+	return refused
+}
+
+// TestMemoryLimitOfReshards scales a stream up and down until the memory is full: the shards that it
+// had count until they expire.
+func TestMemoryLimitOfReshards(t *testing.T) {
+	v := serve(t, server.Config{Memory: true, MemoryLimit: smallMemory, StreamDelay: -1})
+	for _, shards := range []int32{10_000, 1000} {
+		_, err := v.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String("scaled"), ShardCount: &shards,
+		})
+		if fits := shards == 1000; fits != (err == nil) {
+			t.Fatalf("a stream of %d shards: %v", shards, err)
+		}
+	}
+	scaled, refused := 0, false
+	for ; !refused && scaled < 100; scaled++ {
+		refused = v.reshardTo(t, "scaled", 2000-int32(scaled%2)*1000)
+		all := scrape(t, http.Get, v.endpoint)
+		if used := of(all, "runnel_memory_bytes", ""); used > smallMemory {
+			t.Errorf("after %d reshards %.0f bytes of %d are in use", scaled, used, smallMemory)
+		}
+	}
+	if !refused || scaled < 2 {
+		t.Errorf("after %d reshards the last one is refused: %t", scaled, refused)
+	}
+}
+
+// TestMemoryLimitOfPlannedReshards begins reshards that end in an hour: their shards count already.
+func TestMemoryLimitOfPlannedReshards(t *testing.T) {
+	streams := make([]server.StreamSpec, 5)
+	for i := range streams {
+		streams[i] = server.StreamSpec{Name: fmt.Sprint("scaled", i), Shards: 400}
+	}
+	v := serve(t, server.Config{
+		Memory: true, MemoryLimit: smallMemory, StreamDelay: time.Hour, Streams: streams,
+	})
+	begun := 0 // 8 MiB are in use, and each reshard opens 800 shards of 4 KiB
+	for begun < len(streams) && !v.reshardTo(t, streams[begun].Name, 800) {
+		begun++
+	}
+	if begun != 2 {
+		t.Errorf("%d reshards are under way, want 2", begun)
+	}
+}
+
 // count returns the number of records that can be read from the start of a stream.
 func (v *served) count(t *testing.T, stream string) (n int) {
 	t.Helper()
