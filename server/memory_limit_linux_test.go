@@ -256,6 +256,25 @@ func TestMemoryLimitOfItems(t *testing.T) {
 		},
 	})
 	wantThrottled("TransactWriteItems", err)
+	remove := func(i int) ddb.TransactWriteItem {
+		return ddb.TransactWriteItem{Delete: &ddb.Delete{TableName: aws.String("items"), Key: key(i)}}
+	}
+	short := func(i int) ddb.TransactWriteItem {
+		return ddb.TransactWriteItem{Put: &ddb.Put{TableName: aws.String("items"), Item: key(i)}}
+	}
+	more := 1000
+	for i, steps := range [][]ddb.TransactWriteItem{ // each deletes a long item and puts a short one
+		{short(n + 1), remove(n - 2)}, {remove(n - 3), short(n + 2)},
+	} {
+		for err = nil; err == nil; more++ { // to the limit again
+			err = put(more)
+		}
+		if _, err = db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+			TransactItems: steps,
+		}); err != nil {
+			t.Errorf("transaction %d that deletes more than it puts: %v", i, err)
+		}
+	}
 	for what, change := range map[string]string{
 		"a counter": "SET c = c + :1", "a new attribute": "SET e = :1",
 	} {

@@ -27,8 +27,9 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	}
 	steps := make([]itemstore.Step, len(r.actions))
 	faults := make([]error, len(r.actions))
+	var grown transactGrowth
 	for i, action := range r.actions {
-		if steps[i], faults[i], err = s.step(ctx, call.World, action); err != nil {
+		if steps[i], faults[i], err = s.step(ctx, call.World, action, &grown); err != nil {
 			return nil, err
 		}
 	}
@@ -39,7 +40,11 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	decide := last.Decide
 	last.Decide = func(old itemstore.Item) (itemstore.Item, error) {
 		defer endTurn(ctx) // every step was decided, in order
-		return decide(old)
+		next, err := decide(old)
+		if err == nil {
+			err = s.roomForAll(&grown)
+		}
+		return next, err
 	}
 	outcome, err := s.items.Transact(ctx, steps, roomOf(call.Body, len(steps)), r.token)
 	if full := fullIn(outcome.Errs); full != nil {
