@@ -94,7 +94,8 @@ func (f *serveFlags) check(cfg server.Config) error {
 	}
 	flags := map[string]string{
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
-		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory", "ItemsMemory": "--items-memory",
+		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory",
+		"ItemsMemory": "--items-memory",
 		"Streams": "--stream: " + fault.Value,
 		"Region":  "--region: " + fault.Value,
 	}
