@@ -96,8 +96,8 @@ func (f *serveFlags) check(cfg server.Config) error {
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
 		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory",
 		"ItemsMemory": "--items-memory",
-		"Streams": "--stream: " + fault.Value,
-		"Region":  "--region: " + fault.Value,
+		"Streams":     "--stream: " + fault.Value,
+		"Region":      "--region: " + fault.Value,
 	}
 	if flag := flags[fault.Field]; flag != "" {
 		return exit.Usage("%s: %w", flag, fault.Err)
