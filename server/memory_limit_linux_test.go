@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"strings"
 	"testing"
@@ -148,6 +149,38 @@ func TestMemoryLimitOfReshards(t *testing.T) {
 	}
 	if !refused || scaled < 2 {
 		t.Errorf("after %d reshards the last one is refused: %t", scaled, refused)
+	}
+}
+
+// TestMemoryLimitOfShortRecords puts a short record into each of many shards. It checks that the
+// files of these records leave the memory for more.
+func TestMemoryLimitOfShortRecords(t *testing.T) {
+	const shards = 1000 // 4 MiB
+	v := serve(t, server.Config{
+		Memory: true, MemoryLimit: smallMemory, StreamDelay: -1,
+		Streams: []server.StreamSpec{{Name: "many", Shards: shards}},
+	})
+	each := new(big.Int).Div(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(shards))
+	for from := int64(0); from < shards; from += 500 {
+		var records []types.PutRecordsRequestEntry
+		for i := from; i < from+500; i++ {
+			at := new(big.Int).Add(new(big.Int).Mul(each, big.NewInt(i)), big.NewInt(shards))
+			records = append(records, types.PutRecordsRequestEntry{
+				Data: []byte("x"), PartitionKey: aws.String("k"), ExplicitHashKey: aws.String(at.String()),
+			})
+		}
+		out, err := v.PutRecords(t.Context(), &kinesis.PutRecordsInput{
+			StreamName: aws.String("many"), Records: records,
+		})
+		if err != nil || *out.FailedRecordCount > 0 {
+			t.Fatal(err, out)
+		}
+	}
+	within(t, 20*time.Second, func() bool { // every record has a place in its shard's file
+		return of(scrape(t, http.Get, v.endpoint), "runnel_log_pending_bytes", "") == 0
+	})
+	if used := of(scrape(t, http.Get, v.endpoint), "runnel_memory_bytes", ""); used > smallMemory/2 {
+		t.Errorf("%.0f bytes are in use", used)
 	}
 }
 
