@@ -14,7 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/budget"
 )
 
-// fullAnswers is a server whose memory for answers is held by slow readers until release.
+// fullAnswers is a server. Slow readers hold its memory for answers until release.
 type fullAnswers struct {
 	*Server
 	release func()
