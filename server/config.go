@@ -78,7 +78,8 @@ type Config struct {
 	// calls wait. Default 128 MiB; at least 15 MiB.
 	MaxBodies int64
 	// ItemsMemory bounds the memory that the items of all tables take, in bytes. A write that would
-	// grow beyond it is throttled: see docs/serve.md. Default 0: no bound.
+	// grow beyond it is throttled: see docs/serve.md. Default 0: no bound; at
+	// least 1 MiB.
 	ItemsMemory int64
 	// ShutdownTimeout is the time that Serve lets calls finish once its context has ended. Default
 	// 10 s.
@@ -114,6 +115,7 @@ const (
 	memoryLogFileSize      = 16 << 20  // more than the largest call
 	defaultShutdownTimeout = 10 * time.Second
 	minMemoryLimit         = 16 << 20
+	minItemsMemory         = 1 << 20 // holds the longest item, and once more in an index
 )
 
 // share returns the size of a part of the server that takes up to most bytes: less with a small
@@ -245,7 +247,8 @@ func (c Config) check() (faults []error) {
 		fmt.Sprintf("want at least %d, 16 MiB", minMemoryLimit))
 	fault(c.MemoryLimit != 0 && !c.Memory, "MemoryLimit", c.MemoryLimit,
 		"want it with Memory alone: a disk has a limit of its own")
-	fault(c.ItemsMemory < 0, "ItemsMemory", c.ItemsMemory, "want 0 or more")
+	fault(c.ItemsMemory != 0 && c.ItemsMemory < minItemsMemory, "ItemsMemory", c.ItemsMemory,
+		fmt.Sprintf("want at least %d, 1 MiB: an item may have 400 KiB", minItemsMemory))
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout", c.ShutdownTimeout, "want 0 or more")
 	return append(faults, c.checkStreams()...)
 }

@@ -52,7 +52,8 @@ func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine
 		// and what describes a shard.
 		e.memory = memlimit.New(cfg.MemoryLimit, func() int64 {
 			pending, _ := log.Pending()
-			return cfg.files.Memory() + pending + shardMemory*int64(e.shards.Count()) +
+			shards := int64(e.shards.Count()) + e.kinesis.PlannedShards()
+			return cfg.files.Memory() + pending + kinesis.ShardMemory*shards +
 				e.items.Memory().Used
 		})
 	}
@@ -119,8 +120,6 @@ func (e *engine) start(ctx context.Context, cfg settings, pauses *pause.Watch) e
 const (
 	maxPending = 64 << 20 // see wal.Config.MaxPending
 	maxSegment = 32 << 20 // see shardlog.Config.SegmentSize
-	// shardMemory is the memory of a shard without records: 3 KB by measurement, of 20,000 shards.
-	shardMemory = 4 << 10
 )
 
 // openClock opens the directory's clock. A clock in memory needs no file: after a restart there are

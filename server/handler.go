@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/budget"
@@ -238,8 +239,12 @@ func (c *call) executeUnheard(ctx context.Context, decision fault.Decision) {
 func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	c.server.allow(c.w)
 	if failure == nil && !c.sending.Claim(len(body)) {
-		failure = throttling(&x.Call,
-			"slow readers of other answers hold all the memory for answers")
+		if reads(x.Call.Operation) {
+			failure = throttling(&x.Call,
+				"slow readers of other answers hold all the memory for answers")
+		} else {
+			c.sending.Take(len(body))
+		}
 	}
 	if failure != nil {
 		c.logged.failed(failure)
@@ -248,6 +253,18 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 	}
 	c.server.meters.of(&x.Call).answered.Add(float64(len(body)))
 	x.Answer(body)
+}
+
+// reads reports whether an operation changes nothing, so that its answer may be refused afterwards.
+// To refuse the answer to a change would say that nothing was changed, and SDKs would make it
+// again. Changes with long answers have waited for the memory of these.
+func reads(operation string) bool {
+	for _, verb := range []string{"Get", "List", "Describe", "Query", "Scan"} {
+		if strings.HasPrefix(operation, verb) {
+			return true
+		}
+	}
+	return false
 }
 
 // execute runs the call. It separates the caller's failures from the server's own, which are logged

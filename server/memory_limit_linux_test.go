@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"strings"
 	"testing"
@@ -112,6 +113,95 @@ func TestMemoryLimitOfShards(t *testing.T) {
 	})
 }
 
+// reshardTo scales a stream, and reports whether the full memory refused it.
+func (v *served) reshardTo(t *testing.T, stream string, shards int32) (refused bool) {
+	t.Helper()
+	_, err := v.UpdateShardCount(t.Context(), &kinesis.UpdateShardCountInput{
+		StreamName: &stream, TargetShardCount: &shards, ScalingType: types.ScalingTypeUniformScaling,
+	})
+	var limited *types.LimitExceededException
+	refused = errors.As(err, &limited) && strings.Contains(limited.ErrorMessage(), "--memory")
+	if err != nil && !refused {
+		t.Fatal(err)
+	}
+	return refused
+}
+
+// TestMemoryLimitOfReshards scales a stream up and down until the memory is full: the shards that it
+// had count until they expire.
+func TestMemoryLimitOfReshards(t *testing.T) {
+	v := serve(t, server.Config{Memory: true, MemoryLimit: smallMemory, StreamDelay: -1})
+	for _, shards := range []int32{10_000, 1000} {
+		_, err := v.CreateStream(t.Context(), &kinesis.CreateStreamInput{
+			StreamName: aws.String("scaled"), ShardCount: &shards,
+		})
+		if fits := shards == 1000; fits != (err == nil) {
+			t.Fatalf("a stream of %d shards: %v", shards, err)
+		}
+	}
+	scaled, refused := 0, false
+	for ; !refused && scaled < 100; scaled++ {
+		refused = v.reshardTo(t, "scaled", 2000-int32(scaled%2)*1000)
+		all := scrape(t, http.Get, v.endpoint)
+		if used := of(all, "runnel_memory_bytes", ""); used > smallMemory {
+			t.Errorf("after %d reshards %.0f bytes of %d are in use", scaled, used, smallMemory)
+		}
+	}
+	if !refused || scaled < 2 {
+		t.Errorf("after %d reshards the last one is refused: %t", scaled, refused)
+	}
+}
+
+// TestMemoryLimitOfShortRecords puts a short record into each of many shards. It checks that the
+// files of these records leave the memory for more.
+func TestMemoryLimitOfShortRecords(t *testing.T) {
+	const shards = 1000 // 4 MiB
+	v := serve(t, server.Config{
+		Memory: true, MemoryLimit: smallMemory, StreamDelay: -1,
+		Streams: []server.StreamSpec{{Name: "many", Shards: shards}},
+	})
+	each := new(big.Int).Div(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(shards))
+	for from := int64(0); from < shards; from += 500 {
+		var records []types.PutRecordsRequestEntry
+		for i := from; i < from+500; i++ {
+			at := new(big.Int).Add(new(big.Int).Mul(each, big.NewInt(i)), big.NewInt(shards))
+			records = append(records, types.PutRecordsRequestEntry{
+				Data: []byte("x"), PartitionKey: aws.String("k"), ExplicitHashKey: aws.String(at.String()),
+			})
+		}
+		out, err := v.PutRecords(t.Context(), &kinesis.PutRecordsInput{
+			StreamName: aws.String("many"), Records: records,
+		})
+		if err != nil || *out.FailedRecordCount > 0 {
+			t.Fatal(err, out)
+		}
+	}
+	within(t, 20*time.Second, func() bool { // every record has a place in its shard's file
+		return of(scrape(t, http.Get, v.endpoint), "runnel_log_pending_bytes", "") == 0
+	})
+	if used := of(scrape(t, http.Get, v.endpoint), "runnel_memory_bytes", ""); used > smallMemory/2 {
+		t.Errorf("%.0f bytes are in use", used)
+	}
+}
+
+// TestMemoryLimitOfPlannedReshards begins reshards that end in an hour: their shards count already.
+func TestMemoryLimitOfPlannedReshards(t *testing.T) {
+	streams := make([]server.StreamSpec, 5)
+	for i := range streams {
+		streams[i] = server.StreamSpec{Name: fmt.Sprint("scaled", i), Shards: 400}
+	}
+	v := serve(t, server.Config{
+		Memory: true, MemoryLimit: smallMemory, StreamDelay: time.Hour, Streams: streams,
+	})
+	begun := 0 // 8 MiB are in use, and each reshard opens 800 shards of 4 KiB
+	for begun < len(streams) && !v.reshardTo(t, streams[begun].Name, 800) {
+		begun++
+	}
+	if begun != 2 {
+		t.Errorf("%d reshards are under way, want 2", begun)
+	}
+}
+
 // count returns the number of records that can be read from the start of a stream.
 func (v *served) count(t *testing.T, stream string) (n int) {
 	t.Helper()
@@ -199,6 +289,25 @@ func TestMemoryLimitOfItems(t *testing.T) {
 		},
 	})
 	wantThrottled("TransactWriteItems", err)
+	remove := func(i int) ddb.TransactWriteItem {
+		return ddb.TransactWriteItem{Delete: &ddb.Delete{TableName: aws.String("items"), Key: key(i)}}
+	}
+	short := func(i int) ddb.TransactWriteItem {
+		return ddb.TransactWriteItem{Put: &ddb.Put{TableName: aws.String("items"), Item: key(i)}}
+	}
+	more := 1000
+	for i, steps := range [][]ddb.TransactWriteItem{ // each deletes a long item and puts a short one
+		{short(n + 1), remove(n - 2)}, {remove(n - 3), short(n + 2)},
+	} {
+		for err = nil; err == nil; more++ { // to the limit again
+			err = put(more)
+		}
+		if _, err = db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+			TransactItems: steps,
+		}); err != nil {
+			t.Errorf("transaction %d that deletes more than it puts: %v", i, err)
+		}
+	}
 	for what, change := range map[string]string{
 		"a counter": "SET c = c + :1", "a new attribute": "SET e = :1",
 	} {

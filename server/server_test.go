@@ -405,12 +405,12 @@ func TestTooLongBody(t *testing.T) {
 func TestConfigFaults(t *testing.T) {
 	_, err := server.New(server.Config{
 		Account: "me", Region: "Mars!", MaxBodies: 1, SyncInterval: -1, ShutdownTimeout: -1,
-		ItemsMemory: -1,
+		ItemsMemory: 1,
 		Streams:     []server.StreamSpec{{Name: "s"}}, Limits: "none", Faults: "x", Credentials: "x",
 	})
 	for _, want := range []string{
 		`Account is "me"`, `Region is "Mars!"`, "MaxBodies is 1", "SyncInterval is -1", "ShutdownTimeout is -1",
-		"ItemsMemory is -1",
+		"ItemsMemory is 1: want at least 1048576, 1 MiB",
 		`Streams is "s" with 0 shards`, `Limits is "none": `, `Faults is "x": `, "Credentials is 1 bytes long",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {

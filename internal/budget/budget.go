@@ -234,10 +234,29 @@ func (s *Share) Claim(n int) (ok bool) {
 	if s.entered = true; !slices.Contains(b.open, s) {
 		b.open = append(b.open, s)
 	}
-	s.held += more
-	b.used += more
-	b.serve()
+	s.set(int64(n))
 	return true
+}
+
+// Take makes the share n bytes large, also beyond the budget. It is for an answer that must not be
+// refused, since it says what was done.
+func (s *Share) Take(n int) {
+	if s == nil || n <= Free && !s.entered {
+		return
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if s.entered = true; !slices.Contains(s.of.open, s) {
+		s.of.open = append(s.of.open, s)
+	}
+	s.set(int64(n))
+}
+
+// set makes the share n bytes large. The lock is held.
+func (s *Share) set(n int64) {
+	s.of.used += n - s.held
+	s.held = n
+	s.of.serve()
 }
 
 // Shrink gives memory back, down to n bytes.

@@ -95,8 +95,9 @@ func (f *serveFlags) check(cfg server.Config) error {
 	flags := map[string]string{
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
 		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory",
-		"Streams": "--stream: " + fault.Value,
-		"Region":  "--region: " + fault.Value,
+		"ItemsMemory": "--items-memory",
+		"Streams":     "--stream: " + fault.Value,
+		"Region":      "--region: " + fault.Value,
 	}
 	if flag := flags[fault.Field]; flag != "" {
 		return exit.Usage("%s: %w", flag, fault.Err)

@@ -11,15 +11,15 @@ import (
 )
 
 // Mem is a file system in memory, safe for concurrent use. It allocates memory for written data
-// only, in pages of 64 KiB, and frees a file once its last name is removed and its last handle is
-// closed.
+// only, in pages of 64 KiB, of which a file's first one begins with 1 KiB and doubles. It frees a
+// file once its last name is removed and its last handle is closed.
 //
 // Relative names start at the root.
 type Mem struct {
 	track bool // record the state for Crash
 	limit atomic.Int64
 	used  atomic.Int64
-	pages atomic.Int64
+	held  atomic.Int64 // the length of all pages
 
 	// instant is held shared by changes of files and exclusively by Crash; used only with track.
 	// Take it after mu and before a node's own lock.
@@ -53,8 +53,8 @@ func (m *Mem) SetLimit(bytes int64) { m.limit.Store(bytes) }
 func (m *Mem) Used() int64 { return m.used.Load() }
 
 // Memory returns the bytes of memory that the files take: that of their pages. A file of one byte
-// takes a page, and a file that was only allocated takes none.
-func (m *Mem) Memory() int64 { return m.pages.Load() * pageSize }
+// takes 1 KiB, and a file that was only allocated takes none.
+func (m *Mem) Memory() int64 { return m.held.Load() }
 
 // Create implements FS.
 func (m *Mem) Create(name string) (File, error) {

@@ -1,6 +1,9 @@
 package vfs
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Crash returns a copy of the disk after a loss of power at this instant. m must come from
 // NewCrashable, and continues unaffected. The copy can crash in turn. rng chooses among the
@@ -93,14 +96,11 @@ func (c *crash) dir(old *node) *node {
 func (c *crash) file(old *memData) *memData {
 	old.mu.RLock()
 	defer old.mu.RUnlock()
-	d := &memData{fs: c.to, mod: old.mod, pages: make([]*page, len(old.pages))}
+	d := &memData{fs: c.to, mod: old.mod, pages: make([]page, len(old.pages))}
 	for i, pg := range old.pages {
-		if pg != nil {
-			d.pages[i] = new(page)
-			*d.pages[i] = *pg
-		}
+		d.pages[i] = slices.Clone(pg)
 	}
-	d.count(pagesIn(d.pages))
+	d.count(bytesIn(d.pages))
 	d.size = c.size(old.unsync.size, old.size)
 	for _, s := range sortedKeys(old.unsync.before, old.unsync.doomed) {
 		before, ok := old.unsync.before[s]
@@ -138,5 +138,6 @@ func (c *crash) sector(d *memData, s int64, before *sector, last bool) {
 		return
 	}
 	at := s * sectorSize % pageSize
-	copy(d.pageFor(s * sectorSize / pageSize)[at+int64(from):at+sectorSize], before[from:])
+	pg := d.pageFor(s*sectorSize/pageSize, int(at)+sectorSize)
+	copy(pg[at+int64(from):at+sectorSize], before[from:])
 }

@@ -10,11 +10,14 @@ import (
 
 const (
 	pageSize   = 64 << 10
-	sectorSize = 512 // the unit that a disk writes as a whole; also the unit of torn writes
+	firstPage  = 1 << 10 // the least length of a file's first page, which doubles up to pageSize
+	sectorSize = 512     // the unit that a disk writes as a whole; also the unit of torn writes
 )
 
 type (
-	page   [pageSize]byte
+	// page is a part of a file of pageSize bytes, of which those behind its length are zeros. Only
+	// a file's first page is shorter, so that ten thousand short files take little.
+	page   []byte
 	sector [sectorSize]byte
 )
 
@@ -23,7 +26,7 @@ type memData struct {
 	fs *Mem
 
 	mu     sync.RWMutex
-	pages  []*page // nil: zeros
+	pages  []page
 	size   int64
 	mod    time.Time
 	gone   bool // the last name is removed: its size no longer counts
@@ -151,11 +154,11 @@ func (d *memData) readAt(p []byte, off int64) (int, error) {
 	for n < len(p) && off < d.size {
 		at := int(off % pageSize)
 		room := min(len(p)-n, pageSize-at, int(min(d.size-off, pageSize)))
-		if pg := d.page(off / pageSize); pg != nil {
-			copy(p[n:n+room], pg[at:])
-		} else {
-			clear(p[n : n+room])
+		moved := 0
+		if pg := d.page(off / pageSize); at < len(pg) {
+			moved = copy(p[n:n+room], pg[at:])
 		}
+		clear(p[n+moved : n+room])
 		n += room
 		off += int64(room)
 	}
@@ -194,7 +197,8 @@ func (d *memData) writeAt(p []byte, off int64) (int, error) {
 	d.remember(off, off+int64(len(p)))
 	for n := 0; n < len(p); {
 		at := int(off % pageSize)
-		moved := copy(d.pageFor(off / pageSize)[at:], p[n:])
+		pg := d.pageFor(off/pageSize, min(pageSize, at+len(p)-n))
+		moved := copy(pg[at:], p[n:])
 		n += moved
 		off += int64(moved)
 	}
@@ -264,46 +268,54 @@ func (d *memData) shrink(size int64) {
 func (d *memData) zeroTail() {
 	keep := int((d.size + pageSize - 1) / pageSize)
 	if keep < len(d.pages) {
-		d.count(-pagesIn(d.pages[keep:]))
+		d.count(-bytesIn(d.pages[keep:]))
 		clear(d.pages[keep:])
 		d.pages = d.pages[:keep]
 	}
-	if pg := d.page(d.size / pageSize); pg != nil {
-		clear(pg[d.size%pageSize:])
+	if pg, at := d.page(d.size/pageSize), d.size%pageSize; at < int64(len(pg)) {
+		clear(pg[at:])
 	}
 }
 
-func (d *memData) page(i int64) *page {
+func (d *memData) page(i int64) page {
 	if i >= int64(len(d.pages)) {
 		return nil
 	}
 	return d.pages[i]
 }
 
-func (d *memData) pageFor(i int64) *page {
+// pageFor returns a page of at least so many bytes.
+func (d *memData) pageFor(i int64, least int) page {
 	for int64(len(d.pages)) <= i {
 		d.pages = append(d.pages, nil)
 	}
-	if d.pages[i] == nil {
-		d.pages[i] = new(page)
-		d.count(1)
+	before := d.pages[i]
+	if least <= len(before) {
+		return before
 	}
+	size := pageSize
+	if i == 0 {
+		for size = firstPage; size < least; {
+			size *= 2
+		}
+	}
+	d.pages[i] = make(page, size)
+	copy(d.pages[i], before)
+	d.count(int64(size - len(before)))
 	return d.pages[i]
 }
 
-// count counts pages that the file has got, or with n below 0 lost.
+// count counts bytes of pages that the file has got, or with n below 0 lost.
 func (d *memData) count(n int64) {
 	if !d.gone {
-		d.fs.pages.Add(n)
+		d.fs.held.Add(n)
 	}
 }
 
-// pagesIn returns the number of pages that are there.
-func pagesIn(pages []*page) (n int64) {
+// bytesIn returns the length of all pages.
+func bytesIn(pages []page) (n int64) {
 	for _, pg := range pages {
-		if pg != nil {
-			n++
-		}
+		n += int64(len(pg))
 	}
 	return n
 }
@@ -324,9 +336,10 @@ func (d *memData) remember(lo, hi int64) {
 			continue
 		}
 		var old *sector
-		if pg := d.page(s * sectorSize / pageSize); pg != nil {
+		at := s * sectorSize % pageSize
+		if pg := d.page(s * sectorSize / pageSize); at < int64(len(pg)) {
 			old = new(sector)
-			copy(old[:], pg[s*sectorSize%pageSize:])
+			copy(old[:], pg[at:])
 		}
 		d.unsync.before[s] = old
 	}
@@ -362,7 +375,7 @@ func (d *memData) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.gone {
-		d.count(-pagesIn(d.pages))
+		d.count(-bytesIn(d.pages))
 		d.gone = true
 		d.fs.used.Add(-d.size)
 	}

@@ -131,12 +131,39 @@ func TestMemFileIsASlice(t *testing.T) {
 
 // wantMemory checks Memory against the pages of the files.
 func wantMemory(t interface{ Fatalf(string, ...any) }, m *Mem) {
-	var pages int64
+	var held int64
 	for _, n := range m.root.entries {
-		pages += pagesIn(n.data.pages)
+		held += bytesIn(n.data.pages)
 	}
-	if m.Memory() != pages*pageSize {
-		t.Fatalf("Memory = %d, and the files have %d pages", m.Memory(), pages)
+	if m.Memory() != held {
+		t.Fatalf("Memory = %d, and the files' pages have %d bytes", m.Memory(), held)
+	}
+}
+
+// TestMemShortFiles checks that a short file takes little, and that it keeps its content as its first
+// page grows.
+func TestMemShortFiles(t *testing.T) {
+	m := NewMem()
+	f, err := m.Create("f")
+	must(t, err)
+	var want []byte
+	for n := 1; n < 3*pageSize; n += n/3 + 1 {
+		more := bytes.Repeat([]byte{byte(n)}, n-len(want))
+		_, err := f.WriteAt(more, int64(len(want)))
+		must(t, err)
+		want = append(want, more...)
+		got := make([]byte, n)
+		if _, err := f.ReadAt(got, 0); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("a file of %d bytes reads differently: %v", n, err)
+		}
+		least, most := int64(n), max(firstPage, 2*int64(n))
+		if n > pageSize {
+			most = int64(n) + pageSize
+		}
+		if got := m.Memory(); got < least || got > most {
+			t.Errorf("a file of %d bytes takes %d", n, got)
+		}
+		wantMemory(t, m)
 	}
 }
 

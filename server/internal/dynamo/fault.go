@@ -41,12 +41,12 @@ func tableNotFound(name string) *wire.Error {
 		name)
 }
 
-// conditionFailed is the answer to a write with a false condition. It shows item unless that is
-// nil.
-func conditionFailed(item itemstore.Item) *wire.Error {
+// conditionFailed is the answer to a write with a false condition. It shows the JSON of an item
+// unless that is nil.
+func conditionFailed(item json.RawMessage) *wire.Error {
 	err := fault("ConditionalCheckFailedException", "The conditional request failed")
 	if item != nil {
-		err.Extra = map[string]any{"Item": json.RawMessage(appendItem(nil, item))}
+		err.Extra = map[string]any{"Item": item}
 	}
 	return err
 }

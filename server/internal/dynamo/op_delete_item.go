@@ -10,7 +10,7 @@ import (
 // deleteItem removes an item; if there is none, it succeeds without effect.
 func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("DeleteItem", call.Body)
-	w := m.write(writeParameters)
+	w := m.write(writeParameters, call)
 	given := m.item("Key")
 	if given == nil {
 		m.required("Key")
@@ -39,9 +39,8 @@ func (s *Service) deleteItem(ctx context.Context, call *wire.Call) ([]byte, erro
 		defer w.decided(ctx)
 		return w.allow(old)
 	})
-	written, err = w.count(t, written, err)
-	if err != nil {
+	if err := s.count(ctx, &w, t, written, err); err != nil {
 		return nil, itemFault(err, "")
 	}
-	return w.finish(call.World, written), nil
+	return s.finish(ctx, &w, call.World, written, itemstore.Written.Old)
 }

@@ -12,7 +12,7 @@ const tooLarge = "Item size has exceeded the maximum allowed size"
 // putItem stores an item and replaces the one with the same key.
 func (s *Service) putItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("PutItem", call.Body)
-	w := m.write(writeParameters)
+	w := m.write(writeParameters, call)
 	item := m.item("Item")
 	if item == nil {
 		m.required("Item")
@@ -48,5 +48,5 @@ func (s *Service) putItem(ctx context.Context, call *wire.Call) ([]byte, error) 
 	if err != nil {
 		return nil, itemFault(err, tooLarge)
 	}
-	return w.finish(call.World, written), nil
+	return s.finish(ctx, &w, call.World, written, itemstore.Written.Old)
 }

@@ -27,19 +27,24 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 	}
 	steps := make([]itemstore.Step, len(r.actions))
 	faults := make([]error, len(r.actions))
+	var grown transactGrowth
 	for i, action := range r.actions {
-		if steps[i], faults[i], err = s.step(ctx, call.World, action); err != nil {
+		if steps[i], faults[i], err = s.step(ctx, call.World, action, &grown); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.cancelled(faults, nil); err != nil {
+	if err := r.cancelled(faults, make([]json.RawMessage, len(faults))); err != nil {
 		return nil, err
 	}
 	last := &steps[len(steps)-1]
 	decide := last.Decide
 	last.Decide = func(old itemstore.Item) (itemstore.Item, error) {
 		defer endTurn(ctx) // every step was decided, in order
-		return decide(old)
+		next, err := decide(old)
+		if err == nil {
+			err = s.roomForAll(&grown)
+		}
+		return next, err
 	}
 	outcome, err := s.items.Transact(ctx, steps, roomOf(call.Body, len(steps)), r.token)
 	if full := fullIn(outcome.Errs); full != nil {
@@ -52,7 +57,11 @@ func (s *Service) transactWriteItems(ctx context.Context, call *wire.Call) ([]by
 			used.refuse(w, 2)
 			steps[i].Table.Units().AddWrite(used.total())
 		}
-		return nil, r.cancelled(outcome.Errs, outcome.Written)
+		items, err := s.refusedItems(ctx, call, r, outcome)
+		if err != nil {
+			return nil, err
+		}
+		return nil, r.cancelled(outcome.Errs, items)
 	case errors.Is(err, itemstore.ErrSameItem):
 		return nil, validation("Transaction request cannot include multiple operations on one " +
 			"item")
@@ -147,7 +156,7 @@ func hashOf(v value) [32]byte {
 // faults. DynamoDB gives a reason for each step, in order. An empty key value is an exception:
 // for it, DynamoDB answers with a plain validation error, as if it had checked it before the
 // transaction.
-func (r *transaction) cancelled(faults []error, written []itemstore.Written) error {
+func (r *transaction) cancelled(faults []error, items []json.RawMessage) error {
 	codes := make([]string, len(faults))
 	reasons := make([]map[string]any, len(faults))
 	failed := false
@@ -166,8 +175,8 @@ func (r *transaction) cancelled(faults []error, written []itemstore.Written) err
 		if errors.Is(err, errCondition) {
 			codes[i] = "ConditionalCheckFailed"
 			err = conditionFailed(nil)
-			if item := written[i].Old(); item != nil && r.actions[i].onFailure == "ALL_OLD" {
-				reasons[i]["Item"] = json.RawMessage(appendItem(nil, item))
+			if len(items[i]) > 0 {
+				reasons[i]["Item"] = items[i]
 			}
 		}
 		reasons[i]["Code"], reasons[i]["Message"] = codes[i], message(err)
@@ -176,6 +185,35 @@ func (r *transaction) cancelled(faults []error, written []itemstore.Written) err
 		return nil
 	}
 	return cancelled(codes, reasons)
+}
+
+// refusedItems returns the JSON of the items that the answer to a cancelled transaction shows, by
+// step; nil for a step that shows none.
+func (s *Service) refusedItems(
+	ctx context.Context, call *wire.Call, r *transaction, outcome itemstore.Outcome,
+) ([]json.RawMessage, error) {
+	shown, size := make([]bool, len(r.actions)), 0
+	for i, action := range r.actions {
+		if errors.Is(outcome.Errs[i], errCondition) && action.onFailure == "ALL_OLD" {
+			shown[i], size = true, size+outcome.Written[i].OldSize
+		}
+	}
+	items := make([]json.RawMessage, len(r.actions))
+	_, err := s.returned(ctx, call.Sending, size, func() (all []byte) {
+		ends := make([]int, len(items))
+		for i, w := range outcome.Written {
+			if shown[i] && w.OldSize > 0 {
+				all = appendItem(all, w.Old())
+			}
+			ends[i] = len(all)
+		}
+		from := 0
+		for i, to := range ends {
+			items[i], from = all[from:to:to], to
+		}
+		return all
+	})
+	return items, err
 }
 
 func (r *transaction) answer(

@@ -18,7 +18,7 @@ var updateParameters = &parameters{
 // attributes, unless the update only removes attributes.
 func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, error) {
 	m := parseMembers("UpdateItem", call.Body)
-	w := m.write(updateParameters)
+	w := m.write(updateParameters, call)
 	given := m.item("Key")
 	if given == nil {
 		m.required("Key")
@@ -52,10 +52,7 @@ func (s *Service) updateItem(ctx context.Context, call *wire.Call) ([]byte, erro
 	if err != nil {
 		return nil, itemFault(err, updateTooLarge)
 	}
-	var a answer
-	a.item("Attributes", w.updated(written))
-	w.consumed(&a, call.World)
-	return a.bytes(), nil
+	return s.finish(ctx, &w, call.World, written, w.updated)
 }
 
 // update returns the request's update.

@@ -48,6 +48,8 @@ type Service struct {
 	memory *memlimit.Limit
 	turns  chan struct{} // has an element for each long body that is decoded
 	pages  chan struct{} // has one for each long page that is read
+	// returns has one for each write that makes a long answer of the items that it returns.
+	returns chan struct{}
 }
 
 var _ wire.Service = (*Service)(nil)
@@ -58,6 +60,7 @@ func New(cfg Config) *Service {
 	return &Service{
 		items: cfg.Items, now: cfg.Now, logger: cfg.Logger, memory: cfg.Memory,
 		turns: make(chan struct{}, turns), pages: make(chan struct{}, turns),
+		returns: make(chan struct{}, turns),
 	}
 }
 

@@ -83,9 +83,9 @@ func (a *transactAction) parse() error {
 }
 
 // step converts the action into a step of the store. A wrong cancels the transaction; an err ends
-// it at once.
+// it at once. grown counts the growth of the item.
 func (s *Service) step(
-	ctx context.Context, world wire.World, a *transactAction,
+	ctx context.Context, world wire.World, a *transactAction, grown *transactGrowth,
 ) (step itemstore.Step, wrong, err error) {
 	step.Check, step.Delete = a.verb == "ConditionCheck", a.verb == "Delete"
 	if step.Table, err = s.table(ctx, world, a.table, missingTable); err != nil {
@@ -114,15 +114,14 @@ func (s *Service) step(
 		defer a.decided()
 		switch {
 		case a.condition != nil && !a.condition.holds(old):
-			return nil, errCondition
+			return grown.with(old, old, errCondition)
+		case step.Check:
+			return grown.with(old, old, nil)
 		case a.update != nil:
-			return s.roomFor(old, func(itemstore.Item) (itemstore.Item, error) {
-				return a.update.apply(old, a.key)
-			})
+			next, err := a.update.apply(old, a.key)
+			return grown.with(old, next, err)
 		}
-		return s.roomFor(old, func(itemstore.Item) (itemstore.Item, error) {
-			return a.item, nil // nil for Delete
-		})
+		return grown.with(old, a.item, nil) // nil for Delete
 	}
 	return step, wrong, nil
 }

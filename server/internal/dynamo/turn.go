@@ -15,7 +15,8 @@ const (
 	// smallPage is the number of bytes up to which a page is read at once, as one of 40 leases. Few
 	// longer ones are read and answered at a time: a page of 1 MiB may take 40 MB meanwhile.
 	smallPage = 16 << 10
-	// turns is the number of long bodies that a service decodes at a time, and that of long pages.
+	// turns is the number of long bodies that a service decodes at a time, that of long pages, and
+	// that of long answers to writes.
 	turns = 4
 )
 

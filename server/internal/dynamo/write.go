@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/itemstore"
 )
@@ -20,11 +21,12 @@ type write struct {
 	onFailure    string // NONE or ALL_OLD
 	capacity     string // NONE, TOTAL or INDEXES
 	used         consumed
+	sending      *budget.Share // the memory of the answer
 }
 
-// write takes the common members of conditional writes.
-func (m *members) write(operation *parameters) write {
-	w := write{table: m.tableName()}
+// write takes the common members of the conditional writes of a call.
+func (m *members) write(operation *parameters, call *wire.Call) write {
+	w := write{table: m.tableName(), sending: call.Sending}
 	w.form = m.form(operation)
 	w.returnValues = m.enum("ReturnValues", allReturnValues...)
 	w.onFailure = m.enum("ReturnValuesOnConditionCheckFailure", "NONE", "ALL_OLD")
@@ -85,7 +87,7 @@ func (s *Service) commit(
 			}
 			return s.roomFor(old, change)
 		})
-	return w.count(t, written, err)
+	return written, s.count(ctx, w, t, written, err)
 }
 
 // decided drops the decoded request, and ends its turn. An answer with values is decoded within the
@@ -107,9 +109,9 @@ func (w *write) allow(old itemstore.Item) error {
 }
 
 // count counts the capacity of a write that the store has decided on, and makes its error.
-func (w *write) count(
-	t *itemstore.Table, written itemstore.Written, err error,
-) (itemstore.Written, error) {
+func (s *Service) count(
+	ctx context.Context, w *write, t *itemstore.Table, written itemstore.Written, err error,
+) error {
 	refused := errors.Is(err, errCondition)
 	switch {
 	case err == nil:
@@ -118,23 +120,40 @@ func (w *write) count(
 		w.used.refuse(written, 1)
 	}
 	t.Units().AddWrite(w.used.total())
-	if refused {
-		if w.onFailure == "NONE" {
-			return written, conditionFailed(nil)
-		}
-		return written, conditionFailed(written.Old())
+	if !refused {
+		return err
 	}
-	return written, err
+	if w.onFailure == "NONE" || written.OldSize == 0 {
+		return conditionFailed(nil)
+	}
+	item, err := s.returned(ctx, w.sending, written.OldSize, func() []byte {
+		return appendItem(nil, written.Old())
+	})
+	if err != nil {
+		return err
+	}
+	return conditionFailed(item)
 }
 
-// finish makes the answer of PutItem and DeleteItem.
-func (w *write) finish(world wire.World, written itemstore.Written) []byte {
+// finish makes the answer of a write. show returns the attributes that it shows; nil: none.
+func (s *Service) finish(
+	ctx context.Context, w *write, world wire.World, written itemstore.Written,
+	show func(itemstore.Written) itemstore.Item,
+) ([]byte, error) {
 	var a answer
-	if w.returnValues == "ALL_OLD" {
-		a.item("Attributes", written.Old())
+	if w.returnValues != "NONE" {
+		size := max(written.OldSize, written.NewSize)
+		json, err := s.returned(ctx, w.sending, size, func() []byte {
+			a.item("Attributes", show(written))
+			return a.json
+		})
+		if err != nil {
+			return nil, err
+		}
+		a.json = json
 	}
 	w.consumed(&a, world)
-	return a.bytes()
+	return a.bytes(), nil
 }
 
 func (w *write) consumed(a *answer, world wire.World) {

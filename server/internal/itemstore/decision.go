@@ -9,7 +9,7 @@ type decision struct {
 	entry *entry // the search key for the present entry
 
 	Written
-	grown int64   // reserved of the items' memory
+	grown int64   // of the items' memory, if that has a bound
 	fixed bool    // the item must not change
 	err   error   // of the decision: the item does not change
 	seen  wal.LSN // of the frame that made the item that fn saw
@@ -34,46 +34,19 @@ func (d *decision) make(fn func(old Item) (Item, error)) {
 	if err == nil && next != nil {
 		err = d.accept(old, next)
 	}
-	if err == nil && next != nil {
-		err = d.reserve(old, next)
+	if err == nil && !d.fixed && t.memory.most > 0 {
+		d.grown = d.growth(old, next)
 	}
 	d.err = err
 }
 
-// smallGrowth is the growth of an item, in bytes, that may use the last part of the memory.
-const smallGrowth = 256
-
-// reserve reserves the memory by which the write grows the table. A write that grows nothing
-// needs none, and so goes on however much is in use. The renewal of a lease must go on, too, and
-// grows its item when the counter gets a digit or the checkpoint becomes a number. So an item that
-// is there may grow a little in a sixteenth beyond the bound.
-func (d *decision) reserve(old, next Item) error {
-	memory := d.table.memory
-	if memory.most == 0 {
-		return nil
-	}
+// growth returns the memory by which the write grows the table; below 0 if it shrinks it.
+func (d *decision) growth(old, next Item) int64 {
 	grown := d.next.weight() - d.old.weight()
 	for _, x := range d.table.mu.indexes {
 		grown += x.growth(d.entry.place, old, next)
 	}
-	if grown <= 0 {
-		return nil
-	}
-	most := memory.most
-	if d.old != nil && grown <= smallGrowth {
-		most = memory.small()
-	}
-	if !memory.reserve(grown, most) {
-		return ErrItemsMemory
-	}
-	d.grown = grown
-	return nil
-}
-
-// release ends the reservation: the change was made, and counts itself, or it is not made.
-func (d *decision) release() {
-	d.table.memory.release(d.grown)
-	d.grown = 0
+	return grown
 }
 
 // accept checks that the store can hold the item under its key.

@@ -78,7 +78,12 @@ func (s *Store) commit(
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		d.make(fn)
-		defer d.release()
+		if d.err == nil {
+			var g growth
+			g.add(d)
+			d.err = g.reserve(t.memory)
+			defer g.release(t.memory)
+		}
 		if !d.writes() {
 			return d.seen, nil
 		}

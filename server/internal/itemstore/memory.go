@@ -46,6 +46,44 @@ func (m *memory) reserve(n, most int64) bool {
 
 func (m *memory) release(n int64) { m.used.Add(-n) }
 
+// smallGrowth is the growth of an item, in bytes, that may use the last part of the memory.
+const smallGrowth = 256
+
+// growth is the memory by which the decisions of a write grow the tables together. A transaction
+// may add as much as it removes.
+type growth struct {
+	sum      int64
+	large    bool // of an item
+	reserved int64
+}
+
+func (g *growth) add(d *decision) {
+	g.sum += d.grown
+	g.large = g.large || d.grown > smallGrowth || d.grown > 0 && d.old == nil
+}
+
+// reserve reserves the memory. A write that grows nothing needs none, and so goes on however much
+// is in use. The renewal of a lease must go on, too, and grows its item when the counter gets a
+// digit or the checkpoint becomes a number. So items that are there may grow a little in a
+// sixteenth beyond the bound.
+func (g *growth) reserve(m *memory) error {
+	if m.most == 0 || g.sum <= 0 {
+		return nil
+	}
+	most := m.small()
+	if g.large {
+		most = m.most
+	}
+	if !m.reserve(g.sum, most) {
+		return ErrItemsMemory
+	}
+	g.reserved = g.sum
+	return nil
+}
+
+// release ends the reservation: the change was made, and counts itself, or it is not made.
+func (g *growth) release(m *memory) { m.release(g.reserved) }
+
 // Memory is the memory that the items take, in bytes.
 type Memory struct {
 	Used int64 // of the items and their entries in indexes, with their share of the trees

@@ -109,6 +109,64 @@ func TestTheBoundOfMemory(t *testing.T) {
 	b.close(t)
 }
 
+// TestTransactionsAtTheBoundOfMemory fills a store. A transaction that removes more than it adds goes
+// on then, in any order of its steps, and one that adds more does not.
+func TestTransactionsAtTheBoundOfMemory(t *testing.T) {
+	const most = 200 << 10
+	b := openBounded(t, vfs.NewMem(), most)
+	table, err := b.CreateTable(t.Context(), Meta{
+		World: world, Name: "t", Schema: byID,
+		Indexes: []Index{{
+			Name: "by-v", Schema: Schema{Hash: KeyAttribute{"v", KindNumber}}, Projection: ProjectAll,
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; err == nil && n < 1000; n++ {
+		err = b.tryPut(t.Context(), table, sized(fmt.Sprint(n), 1000, n))
+	}
+	if !errors.Is(err, ErrItemsMemory) {
+		t.Fatal(err)
+	}
+	put := func(key string, size int) Step {
+		return Step{Table: table, Key: id(key), Decide: func(Item) (Item, error) {
+			return sized(key, size, 7), nil
+		}}
+	}
+	remove := func(key string) Step {
+		return Step{Table: table, Key: id(key), Delete: true, Decide: func(Item) (Item, error) {
+			return nil, nil
+		}}
+	}
+	check := func(key string) Step {
+		return Step{Table: table, Key: id(key), Check: true, Decide: func(Item) (Item, error) {
+			return nil, nil
+		}}
+	}
+	for _, c := range []struct {
+		name  string
+		steps []Step
+		fits  bool
+	}{
+		{"put, then delete", []Step{put("a", 900), remove("1")}, true},
+		{"delete, then put", []Step{remove("2"), put("b", 900)}, true},
+		{"two deletions for a larger one", []Step{remove("3"), put("c", 1500), remove("4")}, true},
+		{"a shorter item for a longer one", []Step{put("5", 100), put("6", 1500)}, true},
+		{"more than it deletes", []Step{remove("7"), put("d", 3000)}, false},
+		{"a check beside it", []Step{check("8"), put("e", 9000)}, false},
+	} {
+		_, err := b.Transact(t.Context(), c.steps, 20_000, nil)
+		if c.fits && err != nil || !c.fits && !errors.Is(err, ErrItemsMemory) {
+			t.Errorf("%s: %v, fits %t", c.name, err, c.fits)
+		}
+		if used := b.Memory().Used; used > most {
+			t.Errorf("%s: memory %d of %d", c.name, used, most)
+		}
+	}
+	b.close(t)
+}
+
 // TestMemoryIsCounted: after any writes the memory is the sum over what is there, and none is
 // reserved.
 func TestMemoryIsCounted(t *testing.T) {

@@ -76,7 +76,7 @@ func (s *Store) Transact(
 			t.mu.Lock()
 			defer t.mu.Unlock()
 		}
-		defer x.release()
+		defer x.growth.release(s.memory)
 		return s.transact(tx, &x, &outcome)
 	})
 	if err != nil && !errors.Is(err, ErrCancelled) {
@@ -95,6 +95,7 @@ type transaction struct {
 	decisions []decision
 	tables    []*Table // each once, in the common order in which transactions lock tables
 	token     *Token
+	growth    growth
 }
 
 // place computes the steps' places and estimates the sizes of the present items.
@@ -157,7 +158,7 @@ func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN,
 			return x.repeat(known, outcome)
 		}
 	}
-	seen, err := x.decide()
+	seen, err := x.decide(s.memory)
 	if err != nil {
 		return seen, err
 	}
@@ -190,31 +191,27 @@ func (s *Store) transact(tx *wal.Tx, x *transaction, outcome *Outcome) (wal.LSN,
 	return lsn, nil
 }
 
-func (x *transaction) release() {
-	for i := range x.decisions {
-		x.decisions[i].release()
-	}
-}
-
-// decide calls every step, even after one that refuses.
-func (x *transaction) decide() (seen wal.LSN, err error) {
+// decide calls every step, even after one that refuses, and reserves the memory of all together.
+func (x *transaction) decide(memory *memory) (seen wal.LSN, err error) {
 	size := 0
 	for i, step := range x.steps {
 		d := &x.decisions[i]
 		d.make(step.decide)
 		seen = max(seen, d.seen)
 		size += max(d.OldSize, d.NewSize)
+		x.growth.add(d)
 		switch {
 		case errors.Is(d.err, ErrTableNotFound):
 			return seen, ErrTableNotFound
-		case errors.Is(d.err, ErrItemsMemory): // later it may succeed as it is
-			return seen, ErrItemsMemory
 		case d.err != nil:
 			err = ErrCancelled
 		}
 	}
 	if err == nil && size > MaxTransaction {
 		err = ErrTransactionTooLarge
+	}
+	if err == nil { // a refusal may succeed later as it is
+		err = x.growth.reserve(memory)
 	}
 	return seen, err
 }

@@ -39,7 +39,7 @@ func TestRetentionMakesRoomInMemory(t *testing.T) {
 		if !errors.Is(err, memlimit.ErrFull) || stored < 20 {
 			t.Fatalf("%d records of 100 KiB are stored, then: %v", stored, err)
 		}
-		if _, err := n.try("CreateStream", m{"StreamName": "more", "ShardCount": 1}); !errors.Is(
+		if _, err := n.try("CreateStream", m{"StreamName": "more", "ShardCount": 100}); !errors.Is(
 			err, memlimit.ErrFull) {
 			t.Errorf("a stream was created in a full memory: %v", err)
 		}

@@ -83,9 +83,11 @@ func (s *Service) createStream(
 	if st.Tags, err = addTags(nil, in.Tags, streamOwner(world, st.Name)); err != nil {
 		return nil, err
 	}
-	if err := s.streams.memory.Full(); err != nil {
+	room := ShardMemory * int64(shards)
+	if err := s.streams.memory.Take(room); err != nil {
 		return nil, err
 	}
+	defer s.streams.memory.GiveBack(room)
 	return nil, s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now moment) error {
 		if s.streams.catalogue.Find(world, st.Name, now) != nil {
 			return fail(codeInUse, "Stream %s under account %s already exists.",

@@ -75,6 +75,14 @@ func mayOpen(st *catalogue.Stream, steps []catalogue.Step) error {
 	return nil
 }
 
+// opened returns the number of shards that the steps open.
+func opened(steps []catalogue.Step) (shards int64) {
+	for _, step := range steps {
+		shards += int64(len(step.To))
+	}
+	return shards
+}
+
 // reshard begins UPDATING and has the steps carried out at its end. Until then the stream's shards
 // are as before (AWS, seen by kinesalite's test/splitShard.js and test/mergeShards.js). If UPDATING
 // takes no time, the steps are carried out now. The caller holds the catalogue's lock.
@@ -84,6 +92,11 @@ func (r *resharder) reshard(
 	if err := mayOpen(st, steps); err != nil {
 		return err
 	}
+	room := ShardMemory * opened(steps)
+	if err := r.streams.memory.Take(room); err != nil {
+		return err
+	}
+	defer r.streams.memory.GiveBack(room)
 	until := r.streams.until(now)
 	if until <= now.Elapsed {
 		return r.streams.catalogue.Scale(tx, st, steps, now)
@@ -92,6 +105,7 @@ func (r *resharder) reshard(
 		Op: catalogue.ChangePlan, At: now.Stamp, World: &st.World, Name: st.Name, Until: until,
 		Plan: steps,
 	})
+	r.planned.Add(opened(steps))
 	r.notify()
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
@@ -18,9 +19,10 @@ type resharder struct {
 	streams *streams
 	logger  *slog.Logger
 
-	wake   chan struct{} // of one token
-	cancel context.CancelFunc
-	done   sync.WaitGroup
+	planned atomic.Int64  // the shards that the pending steps open
+	wake    chan struct{} // of one token
+	cancel  context.CancelFunc
+	done    sync.WaitGroup
 }
 
 const (
@@ -91,6 +93,7 @@ func (r *resharder) carryOut(ctx context.Context) (again time.Duration, pending 
 	err = r.streams.change(ctx, size, func(tx *wal.Tx, now moment) (err error) {
 		for _, key := range due {
 			if st := c.Get(key); st != nil && st.Due(now) {
+				r.planned.Add(-opened(st.Pending))
 				err = errors.Join(err, c.Scale(tx, st, st.Pending, now))
 			}
 		}
@@ -108,11 +111,13 @@ func (r *resharder) pending() (
 	due []catalogue.Key, size int, again time.Duration, pending bool,
 ) {
 	r.streams.catalogue.Read(func() {
-		now := r.streams.clock.read()
+		now, planned := r.streams.clock.read(), int64(0)
+		defer func() { r.planned.Store(planned) }()
 		for st := range r.streams.catalogue.All() {
 			if len(st.Pending) == 0 || st.Phase == catalogue.StatusDeleting {
 				continue
 			}
+			planned += opened(st.Pending)
 			wait := time.Duration(max(0, st.Until-now.Elapsed)) * time.Millisecond
 			if st.Due(now) && size < maxReshardBatch {
 				due = append(due, st.Key())

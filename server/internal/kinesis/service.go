@@ -95,6 +95,13 @@ type Service struct {
 
 var _ wire.Service = (*Service)(nil)
 
+// ShardMemory is the memory of a shard without records, in bytes: 3 KB by measurement, of 20,000
+// shards.
+const ShardMemory = 4 << 10
+
+// PlannedShards returns the number of shards that streams in UPDATING are about to open.
+func (s *Service) PlannedShards() int64 { return s.resharder.planned.Load() }
+
 // errNotStarted is the error of calls before Start.
 var errNotStarted = errors.New("kinesis: Start was not called")
 

@@ -42,6 +42,9 @@ func (l *Limit) Take(bytes int64) error {
 		return nil
 	}
 	l.taken.Add(-bytes)
+	if bytes >= 1<<20 { // much may be free
+		return fmt.Errorf("%w: the call takes %s, and %s", ErrFull, size(bytes), l.use())
+	}
 	return l.refusal()
 }
 
