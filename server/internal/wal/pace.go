@@ -33,7 +33,7 @@ const (
 // first served. Their wait ends with the checkpoint, even if it fails. Other callers do not
 // wait behind them: a lease must be written in time.
 func (l *Log) SequencePaced(ctx context.Context, size int, fn func(tx *Tx)) error {
-	return l.sequence(ctx, size, paced, fn)
+	return sequence(ctx, l, size, paced, fn)
 }
 
 // pace is how far the log may grow during a checkpoint.
@@ -47,9 +47,9 @@ func (p pace) after(t time.Duration) LSN {
 	return p.from + LSN(float64(p.room)*float64(t)/float64(t+p.typical))
 }
 
-// pace slows down paced callers until the returned function is called with the result of the
+// slowDown slows down paced callers until the returned function is called with the result of the
 // checkpoint at at. The caller holds the snapping token.
-func (l *Log) pace(at LSN) (done func(err error)) {
+func slowDown(l *Log, at LSN) (done func(err error)) {
 	began, file := time.Now(), LSN(l.cfg.FileSize)
 	l.mu.Lock()
 	oldest := l.mu.snapshot
@@ -83,7 +83,7 @@ func (l *Log) pace(at LSN) (done func(err error)) {
 		}
 		if slowed > 0 {
 			l.logger.Warn("calls waited so that the log stays short: the checkpoint "+
-				"syncs segments more slowly than records come", "calls", slowed, "took", took)
+				"syncs segments more slowly than records come", "calls", slowed, "for", took)
 		}
 	}
 }

@@ -22,7 +22,7 @@ const reserveShare = 8
 // the log is stalled, as long as the frame fits into the reserve, and while the log is obstructed.
 // The log then checkpoints soon.
 func (l *Log) SequenceFreeing(ctx context.Context, size int, fn func(tx *Tx)) error {
-	err := l.sequence(ctx, size, freeing, fn)
+	err := sequence(ctx, l, size, freeing, fn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil && l.refusal() != nil {

@@ -17,7 +17,7 @@ import (
 // Errors, all before fn was called: ctx's, ErrClosed, ErrStalled, Obstruct's cause, or a
 // *PoisonedError.
 func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
-	return l.sequence(ctx, size, ordinary, fn)
+	return sequence(ctx, l, size, ordinary, fn)
 }
 
 // purpose distinguishes the kinds of Sequence.
@@ -29,7 +29,7 @@ const (
 	paced            // SequencePaced
 )
 
-func (l *Log) sequence(ctx context.Context, size int, as purpose, fn func(tx *Tx)) error {
+func sequence(ctx context.Context, l *Log, size int, as purpose, fn func(tx *Tx)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
