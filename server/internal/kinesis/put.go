@@ -126,7 +126,7 @@ func (c *putting) piece(ctx context.Context) error {
 		}
 		size += more
 	}
-	err := c.streams.log.Sequence(ctx, size, func(tx *wal.Tx) {
+	err := c.streams.log.SequencePaced(ctx, size, func(tx *wal.Tx) {
 		c.streams.catalogue.Read(func() { c.store(tx, to) })
 	})
 	if NotStored(err) && c.stream != nil {

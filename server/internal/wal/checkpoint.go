@@ -40,6 +40,16 @@ func (l *Log) snap(ctx context.Context) error {
 	if err != nil || finish == nil {
 		return err
 	}
+	done := slowDown(l, at)
+	err = finishSnap(ctx, l, at, finish)
+	done(err)
+	return err
+}
+
+// finishSnap makes a frozen checkpoint durable, and frees what it replaces.
+func finishSnap(
+	ctx context.Context, l *Log, at LSN, finish map[Kind]func(context.Context) ([]byte, error),
+) error {
 	if err := l.Wait(ctx, at); err != nil {
 		return fmt.Errorf("checkpoint: %w", err)
 	}

@@ -138,7 +138,7 @@ func (l *Log) land(batch []*chunk) {
 		l.mu.asked = end
 	}
 	l.mu.Unlock()
-	l.room.add(-int64(size), -int64(size))
+	l.room.land(end, int64(size))
 	nudge(l.watched)
 	if due {
 		nudge(l.checkpoint)

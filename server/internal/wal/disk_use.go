@@ -8,9 +8,9 @@ import (
 
 // DiskUse is the space that a log occupies, in bytes.
 type DiskUse struct {
-	// Log is the size of the log's files. It is bounded: the files since the older one of the two
-	// kept snapshots (a snapshot follows every Config.FileSize bytes), the file prepared in
-	// advance, and two spares.
+	// Log is the size of the log's files: those since the older one of the two kept snapshots (a
+	// snapshot follows every Config.FileSize bytes), the file prepared in advance, and two spares.
+	// SequencePaced bounds it while checkpoints take long.
 	Log int64
 	// Snapshots is the size of the two newest snapshots, and briefly that of a third one.
 	Snapshots int64

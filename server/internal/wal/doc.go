@@ -63,7 +63,8 @@
 // A checkpoint freezes all machines at one instant (Sequence waits briefly), waits until the log
 // is durable up to that instant, collects the snapshots, which may take long, and makes them
 // durable. Commits continue meanwhile. Close makes a checkpoint, so the next start replays no
-// frame.
+// frame. While a checkpoint takes long, records slow down so that the log stays short: see
+// pace.go.
 //
 // A machine may keep most of its state in files of its own, which its snapshots name: see
 // FileKeeper. The log tells it which snapshots are kept.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // LSN is a place in the log: the number of log bytes before it since the directory was made.
@@ -93,6 +94,7 @@ type Log struct {
 	cancel     func()         // cancels the checkpointer's context
 	group      sync.WaitGroup // the goroutines
 	seal       sealer         // belongs to the holder of turn
+	typical    time.Duration  // of the last checkpoint; belongs to the holder of snapping
 	closeErr   error          // Close's result, once closed is closed
 	inspected  *inspector     // by Inspect
 

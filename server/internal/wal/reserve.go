@@ -22,7 +22,7 @@ const reserveShare = 8
 // the log is stalled, as long as the frame fits into the reserve, and while the log is obstructed.
 // The log then checkpoints soon.
 func (l *Log) SequenceFreeing(ctx context.Context, size int, fn func(tx *Tx)) error {
-	err := l.sequence(ctx, size, true, fn)
+	err := sequence(ctx, l, size, freeing, fn)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if err == nil && l.refusal() != nil {
@@ -67,8 +67,9 @@ type claims struct{ log *Log }
 
 // admit waits until size bytes have room, and claims space for them while that is scarce. The
 // caller ends the claim with unclaim.
-func (c claims) admit(ctx context.Context, size int64, frees bool) (claimed bool, err error) {
-	err = c.log.room.take(ctx, size)
+func (c claims) admit(ctx context.Context, size int64, as purpose) (claimed bool, err error) {
+	frees := as == freeing
+	err = c.log.room.take(ctx, size, as == paced)
 	if frees && (errors.Is(err, ErrStalled) || errors.As(err, new(*obstructedError))) {
 		c.log.room.add(size, size)
 		err = nil

@@ -24,7 +24,8 @@ const (
 )
 
 // room limits the pending bytes. It admits callers first come, first served, but small ones before
-// large ones that wait.
+// large ones that wait. While the log is too long, paced callers wait; others do not wait behind
+// them.
 type room struct {
 	max int64
 	mu  struct {
@@ -34,29 +35,41 @@ type room struct {
 		bypassed int64 // of small callers, since a caller was last admitted in its turn
 		waiting  []*roomWaiter
 		refuse   error // why the room admits no caller; nil if it does
+
+		landed LSN           // the end of the log without the queued bytes
+		most   LSN           // the end beyond which paced callers wait; 0: none
+		paced  []*roomWaiter // that wait for it, the oldest first
+		slowed int           // callers that have waited for it
 	}
 }
 
 type roomWaiter struct {
 	size  int64
+	paced bool
 	ready chan error
 }
 
 // take waits until size bytes fit, and counts them. A caller with more bytes than the whole room
-// is admitted alone.
-func (r *room) take(ctx context.Context, size int64) error {
+// is admitted alone. A paced one also waits while the log is too long.
+func (r *room) take(ctx context.Context, size int64, paced bool) error {
 	r.mu.Lock()
+	tooLong := paced && (len(r.mu.paced) > 0 || r.beyond(size))
 	switch {
 	case r.mu.refuse != nil:
 		defer r.mu.Unlock()
 		return r.mu.refuse
+	case tooLong:
 	case len(r.mu.waiting) == 0 && r.fits(size), r.bypasses(size):
 		r.count(size)
 		r.mu.Unlock()
 		return nil
 	}
-	w := &roomWaiter{size: size, ready: make(chan error, 1)}
-	r.mu.waiting = append(r.mu.waiting, w)
+	w := &roomWaiter{size: size, paced: paced, ready: make(chan error, 1)}
+	if tooLong {
+		r.slow(w)
+	} else {
+		r.mu.waiting = append(r.mu.waiting, w)
+	}
 	r.mu.Unlock()
 	select {
 	case err := <-w.ready:
@@ -92,13 +105,45 @@ func (r *room) bypasses(size int64) bool {
 	return true
 }
 
+// beyond reports whether size bytes more make the log too long for a paced caller.
+func (r *room) beyond(size int64) bool {
+	return r.mu.most > 0 && r.mu.landed+LSN(r.mu.queued+size) > r.mu.most
+}
+
+// slow makes a paced caller wait until the log is short enough.
+func (r *room) slow(w *roomWaiter) {
+	r.mu.paced = append(r.mu.paced, w)
+	r.mu.slowed++
+}
+
+// pace sets the LSN beyond which paced callers make no frame.
+func (r *room) pace(most LSN) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.most = most
+	r.admit()
+}
+
+// unpace lets paced callers go on as all others do, and returns the number of those that have
+// waited.
+func (r *room) unpace() (slowed int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	slowed, r.mu.slowed = r.mu.slowed, 0
+	r.mu.most = 0
+	r.mu.waiting = append(r.mu.waiting, r.mu.paced...)
+	r.mu.paced = nil
+	r.admit()
+	return slowed
+}
+
 // leave removes a waiter that gave up.
 func (r *room) leave(w *roomWaiter) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, other := range r.mu.waiting {
-		if other == w {
-			r.mu.waiting = append(r.mu.waiting[:i], r.mu.waiting[i+1:]...)
+	for _, list := range []*[]*roomWaiter{&r.mu.waiting, &r.mu.paced} {
+		if i := slices.Index(*list, w); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
 			r.admit() // the waiter may have blocked smaller ones behind it
 			return
 		}
@@ -121,30 +166,53 @@ func (r *room) add(used, queued int64) {
 	}
 }
 
+// land sets the new end of the log, and frees the room of size bytes that have landed.
+func (r *room) land(end LSN, size int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mu.landed = end
+	r.mu.used -= size
+	r.mu.queued -= size
+	r.admit()
+}
+
 func (r *room) admit() {
 	n := 0
-	for ; n < len(r.mu.waiting) && r.fits(r.mu.waiting[n].size); n++ {
-		r.count(r.mu.waiting[n].size)
+	for ; n < len(r.mu.waiting); n++ {
+		w := r.mu.waiting[n]
+		if w.paced && r.beyond(w.size) { // the log has grown since the caller came
+			r.slow(w)
+			continue
+		}
+		if !r.fits(w.size) {
+			break
+		}
+		r.enter(w)
 		r.mu.bypassed = 0
-		r.mu.waiting[n].ready <- nil
 	}
-	r.drop(n)
+	r.mu.waiting = slices.Delete(r.mu.waiting, 0, n)
+	n = 0
+	for ; n < len(r.mu.paced) && len(r.mu.waiting) == 0; n++ {
+		w := r.mu.paced[n]
+		if r.beyond(w.size) || !r.fits(w.size) {
+			break
+		}
+		r.enter(w)
+	}
+	r.mu.paced = slices.Delete(r.mu.paced, 0, n)
 	r.mu.waiting = slices.DeleteFunc(r.mu.waiting, func(w *roomWaiter) bool {
-		if !r.bypasses(w.size) {
+		if w.paced && r.beyond(w.size) || !r.bypasses(w.size) {
 			return false
 		}
-		r.count(w.size)
-		w.ready <- nil
+		r.enter(w)
 		return true
 	})
 }
 
-func (r *room) drop(n int) {
-	if n > 0 {
-		left := copy(r.mu.waiting, r.mu.waiting[n:])
-		clear(r.mu.waiting[left:])
-		r.mu.waiting = r.mu.waiting[:left]
-	}
+// enter admits a waiter.
+func (r *room) enter(w *roomWaiter) {
+	r.count(w.size)
+	w.ready <- nil
 }
 
 // refuse makes all present and later calls of take fail with err. nil admits callers again.
@@ -153,9 +221,9 @@ func (r *room) refuse(err error) {
 	defer r.mu.Unlock()
 	r.mu.refuse = err
 	if err != nil {
-		for _, w := range r.mu.waiting {
+		for _, w := range slices.Concat(r.mu.waiting, r.mu.paced) {
 			w.ready <- err
 		}
-		r.drop(len(r.mu.waiting))
+		r.mu.waiting, r.mu.paced = nil, nil
 	}
 }

@@ -17,14 +17,23 @@ import (
 // Errors, all before fn was called: ctx's, ErrClosed, ErrStalled, Obstruct's cause, or a
 // *PoisonedError.
 func (l *Log) Sequence(ctx context.Context, size int, fn func(tx *Tx)) error {
-	return l.sequence(ctx, size, false, fn)
+	return sequence(ctx, l, size, ordinary, fn)
 }
 
-func (l *Log) sequence(ctx context.Context, size int, frees bool, fn func(tx *Tx)) error {
+// purpose distinguishes the kinds of Sequence.
+type purpose int
+
+const (
+	ordinary purpose = iota
+	freeing          // SequenceFreeing
+	paced            // SequencePaced
+)
+
+func sequence(ctx context.Context, l *Log, size int, as purpose, fn func(tx *Tx)) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	claimed, err := claims{l}.admit(ctx, int64(size), frees)
+	claimed, err := claims{l}.admit(ctx, int64(size), as)
 	if err != nil {
 		return err
 	}

@@ -387,7 +387,7 @@ func TestNoRoomIsLostByGivingUp(t *testing.T) {
 				}
 				// Some are larger than everything, and some smaller than smallFrames.
 				size := (1 + (w*7+i)%150) << 10
-				if r.take(ctx, size) == nil {
+				if r.take(ctx, size, false) == nil {
 					r.add(-size, -size)
 				}
 				cancel()
@@ -411,15 +411,15 @@ func TestSmallFramesGoFirst(t *testing.T) {
 			r := &room{max: most}
 			r.add(first[0], first[1])
 			large := make(chan error, 1)
-			go func() { large <- r.take(t.Context(), most/queuedPart) }()
+			go func() { large <- r.take(t.Context(), most/queuedPart, false) }()
 			synctest.Wait()
 			for range most / bypassPart / small {
-				if err := r.take(t.Context(), small); err != nil {
+				if err := r.take(t.Context(), small, false); err != nil {
 					t.Fatal(err)
 				}
 			}
 			last := make(chan error, 1)
-			go func() { last <- r.take(t.Context(), small) }()
+			go func() { last <- r.take(t.Context(), small, false) }()
 			synctest.Wait()
 			if len(last) > 0 {
 				t.Errorf("%s: small frames go before a large one for ever", name)
@@ -442,16 +442,16 @@ func TestLargePiecesQueueLess(t *testing.T) {
 	const most, piece, batch = 64 << 20, 1 << 20, 512 << 10
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{max: most}
-		if err := errors.Join(r.take(t.Context(), piece), r.take(t.Context(), piece)); err != nil {
+		if err := errors.Join(r.take(t.Context(), piece, false), r.take(t.Context(), piece, false)); err != nil {
 			t.Fatal(err)
 		}
 		for range 4 { // ordinary batches may still join the queue
-			if err := r.take(t.Context(), batch); err != nil {
+			if err := r.take(t.Context(), batch, false); err != nil {
 				t.Fatal(err)
 			}
 		}
 		third := make(chan error, 1)
-		go func() { third <- r.take(t.Context(), piece) }()
+		go func() { third <- r.take(t.Context(), piece, false) }()
 		synctest.Wait()
 		if len(third) > 0 {
 			t.Errorf("a third piece joined %d bytes in the queue", r.mu.queued)

@@ -127,6 +127,7 @@ func (s *starter) resume(files logFiles, from base) error {
 	surplus := s.surplus(files)
 	s.log.mu.Unlock()
 	s.log.landed.Store(uint64(end))
+	s.log.room.land(end, 0)
 	for _, generation := range surplus {
 		if err := s.log.folder.remove(generation); err != nil {
 			return err
