@@ -296,18 +296,22 @@ func TestMemoryLimitOfItems(t *testing.T) {
 		return ddb.TransactWriteItem{Put: &ddb.Put{TableName: aws.String("items"), Item: key(i)}}
 	}
 	more := 1000
+	fill := func() { // to the limit again
+		for err = nil; err == nil; more++ {
+			err = put(more)
+		}
+	}
 	for i, steps := range [][]ddb.TransactWriteItem{ // each deletes a long item and puts a short one
 		{short(n + 1), remove(n - 2)}, {remove(n - 3), short(n + 2)},
 	} {
-		for err = nil; err == nil; more++ { // to the limit again
-			err = put(more)
-		}
+		fill()
 		if _, err = db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
 			TransactItems: steps,
 		}); err != nil {
 			t.Errorf("transaction %d that deletes more than it puts: %v", i, err)
 		}
 	}
+	fill()
 	for what, change := range map[string]string{
 		"a counter": "SET c = c + :1", "a new attribute": "SET e = :1",
 	} {

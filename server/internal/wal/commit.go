@@ -133,6 +133,7 @@ func (l *Log) land(batch []*chunk) {
 	l.mu.Lock()
 	l.landed.Store(uint64(end))
 	l.mu.queue.landed()
+	l.decide()
 	due := int64(end-l.mu.asked) >= l.cfg.FileSize
 	if due {
 		l.mu.asked = end
@@ -242,7 +243,7 @@ func (l *Log) change(next *logFile, end LSN) error {
 		return err
 	}
 	l.mu.Lock()
-	l.mu.file = next
+	l.mu.file, l.mu.coming = next, nil
 	l.mu.Unlock()
 	if err := old.Close(); err != nil { // synced: no data can be lost
 		l.logger.Warn("could not close a log file", "error", err)
@@ -270,6 +271,12 @@ func (l *Log) next() (*logFile, error) {
 	defer l.starve(false)
 	select {
 	case file := <-l.prepared:
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.mu.coming = file
+		if l.mu.next == file { // else the preparer has made another meanwhile
+			l.setNext(nil)
+		}
 		return file, nil
 	case <-l.stop:
 		return nil, errStopped

@@ -150,78 +150,12 @@ func TestAFullDiskStallsAndGoesOn(t *testing.T) {
 	})
 }
 
-// waitingFrames fills a log up to the last file while the next one is being made, which then fails:
-// the last frame has its place in the order and waits for that file.
-func waitingFrames(t *testing.T, disk *vfs.Mem) (b *bundle, full *atomic.Bool, durable uint64) {
-	t.Helper()
-	full = new(atomic.Bool)
-	goOn := make(chan struct{})
-	b = start(t, config(vfs.Inject(disk, func(op vfs.Op) error {
-		if full.Load() && op.Kind == vfs.OpAllocate {
-			<-goOn
-			return vfs.ErrNoSpace
-		}
-		return nil
-	})))
-	synctest.Wait()
-	full.Store(true)
-	b.journal.before(noCheckpoint)
-	for ; b.Durable() == b.journal.end(); durable++ {
-		if _, err := b.put(t.Context(), durable, 1000); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-	}
-	close(goOn)
-	synctest.Wait()
-	if err := b.Err(); !errors.Is(err, ErrStalled) {
-		t.Errorf("Err = %v", err)
-	}
-	return b, full, durable - 1
-}
-
 // end is the LSN of the last frame.
 func (j *journal) end() LSN {
 	if len(j.lsns) == 0 {
 		return 0
 	}
 	return j.lsns[len(j.lsns)-1]
-}
-
-// A frame that has its place in the order waits for the next file, and a deletion cannot pass it.
-func TestAFrameWaitsForItsFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b, full, id := waitingFrames(t, vfs.NewMem())
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		if err := b.Wait(ctx, b.journal.end()); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait = %v", err)
-		}
-		if _, err := b.free(t.Context(), 0, 5000); !errors.Is(err, ErrStalled) {
-			t.Errorf("a deletion: %v", err)
-		}
-		full.Store(false)
-		if err := b.Wait(t.Context(), b.journal.end()); err != nil {
-			t.Fatal(err)
-		}
-		b.commit(t, 1000, id+1)
-		b.want(t, upTo(id+2)...)
-		b.journal.before(nil)
-		b.stop(t)
-	})
-}
-
-func TestCloseOnAFullDiskGivesUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		disk := vfs.NewMem()
-		b, _, durable := waitingFrames(t, disk)
-		if err := b.Close(t.Context()); !errors.Is(err, vfs.ErrNoSpace) {
-			t.Errorf("Close = %v", err)
-		}
-		b = start(t, config(disk))
-		b.want(t, upTo(durable)...)
-		b.stop(t)
-	})
 }
 
 func TestCloseHonoursItsContext(t *testing.T) {

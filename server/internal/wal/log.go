@@ -76,7 +76,7 @@ type Log struct {
 	shut   atomic.Bool  // no further fn may run; set before the gate is taken exclusively once
 	txs    sync.Pool
 	landed atomic.Uint64 // the LSN that Durable returns; written under mu
-	tight  atomic.Bool   // the next file cannot be made: see claim
+	ready  atomic.Bool   // mu.next is there; written under mu
 
 	turn       sync.Mutex     // its holder commits
 	kick       chan struct{}  // to the committer: a frame was appended
@@ -103,24 +103,27 @@ type Log struct {
 		state    state
 		begun    bool // Start was called
 		queue    queue
-		poison   error     // a *PoisonedError once the log has failed
-		file     *logFile  // the committer writes it
-		written  LSN       // the end of the file's frames
-		synced   LSN       // the log is durable up to here for certain
-		segments []segment // the files that hold frames, oldest first
-		spares   []uint64  // generations of files without needed frames
-		snapshot LSN       // of the newest checkpoint
-		marked   LSN       // a later frame or block records the sync up to here
-		asked    LSN       // the LSN of the last request for a checkpoint
-		starving bool      // the committer waits for the next file
-		short    bool      // a frame would have reached into the reserve
-		claims   int64     // claimed bytes of frames that are not in the queue yet
-		fileErr  error     // why the preparer could not make a file
-		obstacle error     // Obstruct's cause
-		writeErr error     // why the committer cannot write to its file
-		first    uint64    // the first generation of this life
-		lossy    bool      // the life before may have lost acknowledged frames
-		fresh    uint64    // the next generation; owned by the preparer after Start
+		poison   error         // a *PoisonedError once the log has failed
+		file     *logFile      // the committer writes it
+		next     *logFile      // the preparer has made it for the committer
+		coming   *logFile      // the committer has taken it, and writes file to its end
+		written  LSN           // the end of the file's frames
+		synced   LSN           // the log is durable up to here for certain
+		segments []segment     // the files that hold frames, oldest first
+		spares   []uint64      // generations of files without needed frames
+		snapshot LSN           // of the newest checkpoint
+		marked   LSN           // a later frame or block records the sync up to here
+		asked    LSN           // the LSN of the last request for a checkpoint
+		starving bool          // the committer waits for the next file
+		short    bool          // a frame would have reached into the reserve
+		claims   int64         // claimed bytes of frames that are not in the queue yet
+		verdict  chan struct{} // closed once the next file is ready, or cannot be made; or nil
+		fileErr  error         // why the preparer could not make a file
+		obstacle error         // Obstruct's cause
+		writeErr error         // why the committer cannot write to its file
+		first    uint64        // the first generation of this life
+		lossy    bool          // the life before may have lost acknowledged frames
+		fresh    uint64        // the next generation; owned by the preparer after Start
 	}
 }
 
@@ -228,6 +231,7 @@ func (l *Log) poison(cause error) {
 	l.shut.Store(true)
 	l.room.refuse(l.mu.poison)
 	l.mu.queue.fail()
+	l.decide()
 }
 
 // nudge wakes a goroutine unless a wake-up is already queued for it.

@@ -15,8 +15,9 @@ const reserveShare = 8
 // of a file that is allocated already, so it costs no space.
 //
 // Every frame keeps its place in the order of the log. A frame that waits for the next file would
-// therefore block the deletions behind it. So claim counts each frame against the rest of the
-// file before it is sequenced, and refuses ordinary ones that would reach into the reserve.
+// therefore block the deletions behind it. So claim counts each frame against the files that are
+// there before it is sequenced. Ordinary ones that would reach into the reserve wait while the next
+// file is being made, since the disk may turn out to be full, and are refused if it is.
 
 // SequenceFreeing is Sequence for a change that frees space: a deletion or a trim. It works while
 // the log is stalled, as long as the frame fits into the reserve, and while the log is obstructed.
@@ -62,8 +63,13 @@ func (e *obstructedError) Error() string { return e.cause.Error() }
 
 func (e *obstructedError) Unwrap() error { return e.cause }
 
-// claims are the claims of callers on a log's file, which count while there is no next one.
+// claims are the claims of callers on a log's files. They count while no next file is ready, and
+// while many bytes are queued, which may need more than that one.
 type claims struct{ log *Log }
+
+// crowdShare is the queued bytes' share of a log file from which on claims count. Frames that have
+// claimed nothing take at most half of the reserve so.
+const crowdShare = 2 * reserveShare
 
 // admit waits until size bytes have room, and claims space for them while that is scarce. The
 // caller ends the claim with unclaim.
@@ -74,42 +80,91 @@ func (c claims) admit(ctx context.Context, size int64, as purpose) (claimed bool
 		c.log.room.add(size, size)
 		err = nil
 	}
-	if err != nil || !c.log.tight.Load() {
+	crowded := c.log.room.queued.Load() > c.log.cfg.FileSize/crowdShare
+	if err != nil || c.log.ready.Load() && !crowded {
 		return false, err
 	}
-	if claimed, err = c.claim(size, frees); err != nil {
+	if claimed, err = c.claim(ctx, size, frees); err != nil {
 		c.log.room.add(-size, -size)
 	}
 	return claimed, err
 }
 
-// claim counts a frame of size bytes against the rest of the file if there is no next one. With
-// frees the frame may use the reserve.
-func (c claims) claim(size int64, frees bool) (claimed bool, err error) {
-	c.log.mu.Lock()
-	defer c.log.mu.Unlock()
-	if c.log.mu.fileErr == nil {
-		return false, nil
+// claim counts a frame of size bytes against the log's files. With frees the frame may use the
+// reserve.
+func (c claims) claim(ctx context.Context, size int64, frees bool) (claimed bool, err error) {
+	for {
+		claimed, verdict, err := c.try(size, frees)
+		if verdict == nil {
+			return claimed, err
+		}
+		select {
+		case <-verdict:
+		case <-c.log.closing:
+			return false, ErrClosed
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+}
+
+// try is one attempt to claim. verdict is not nil if the claim must wait for a further file, or for
+// the frames before it.
+func (c claims) try(size int64, frees bool) (claimed bool, verdict <-chan struct{}, err error) {
+	l := c.log
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.poison != nil || l.mu.state != stateRunning { // run returns the error
+		return false, nil, nil
 	}
 	size += frameHeader + frameAlign // at most: size is that of the frame or its payload
+	left, reserve := c.left(), l.cfg.FileSize/reserveShare
+	alone := l.mu.claims == 0 && l.mu.queue.end == LSN(l.landed.Load())
+	switch {
+	case frees && size <= left, !frees && size <= left-reserve:
+		l.mu.claims += size
+		return true, nil, nil
+	case l.mu.next != nil && alone: // it is larger than a file, which the committer lengthens
+		return false, nil, nil
+	case l.mu.fileErr == nil:
+		if l.mu.verdict == nil {
+			l.mu.verdict = make(chan struct{})
+		}
+		return false, l.mu.verdict, nil
+	case !frees:
+		l.stall(func() { l.mu.short = true })
+	}
+	return false, nil, fmt.Errorf("%w: %w", ErrStalled, l.mu.fileErr)
+}
+
+// left returns the bytes of the files that no frame needs. Of each further file it leaves as much
+// as the reserve out, since a file's last frame may end before the file does. The caller holds mu.
+func (c claims) left() int64 {
 	left := -c.log.mu.claims
 	if file := c.log.mu.file; file != nil {
 		left += file.size - blockSize - int64(c.log.mu.queue.end-file.start)
 	}
-	switch {
-	case frees && size <= left, !frees && size <= left-c.log.cfg.FileSize/reserveShare:
-		c.log.mu.claims += size
-		return true, nil
-	case !frees:
-		c.log.stall(func() { c.log.mu.short = true })
+	for _, file := range []*logFile{c.log.mu.coming, c.log.mu.next} {
+		if file != nil {
+			left += file.size - blockSize - c.log.cfg.FileSize/reserveShare
+		}
 	}
-	return false, fmt.Errorf("%w: %w", ErrStalled, c.log.mu.fileErr)
+	return left
+}
+
+// decide wakes the callers of claim. The caller holds mu.
+func (l *Log) decide() {
+	if l.mu.verdict != nil {
+		close(l.mu.verdict)
+		l.mu.verdict = nil
+	}
 }
 
 func (c claims) unclaim(size int64) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
 	c.log.mu.claims -= size + frameHeader + frameAlign
+	c.log.decide()
 }
 
 // dropSpares removes the spare files, to make room for a snapshot: a durable snapshot frees more

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // These are parts of the room; the default of Config.MaxPending is 64 MiB.
@@ -27,11 +28,11 @@ const (
 // large ones that wait. While the log is too long, paced callers wait; others do not wait behind
 // them.
 type room struct {
-	max int64
-	mu  struct {
+	max    int64
+	queued atomic.Int64 // bytes that await their write and sync; written under mu
+	mu     struct {
 		sync.Mutex
 		used     int64 // pending and held
-		queued   int64 // that await their write and sync
 		bypassed int64 // of small callers, since a caller was last admitted in its turn
 		waiting  []*roomWaiter
 		refuse   error // why the room admits no caller; nil if it does
@@ -82,7 +83,7 @@ func (r *room) take(ctx context.Context, size int64, paced bool) error {
 
 func (r *room) count(size int64) {
 	r.mu.used += size
-	r.mu.queued += size
+	r.queued.Add(size)
 }
 
 // fits reports whether a caller has room in its turn.
@@ -92,7 +93,7 @@ func (r *room) fits(size int64) bool {
 		queue = r.max / largeQueuedPart
 	}
 	return (r.mu.used <= 0 || r.mu.used+size <= r.max) &&
-		(r.mu.queued <= 0 || r.mu.queued+size <= queue || size <= r.max/smallPart)
+		(r.queued.Load() <= 0 || r.queued.Load()+size <= queue || size <= r.max/smallPart)
 }
 
 // bypasses reports whether a small caller has room before its turn, and counts it then.
@@ -107,7 +108,7 @@ func (r *room) bypasses(size int64) bool {
 
 // beyond reports whether size bytes more make the log too long for a paced caller.
 func (r *room) beyond(size int64) bool {
-	return r.mu.most > 0 && r.mu.landed+LSN(r.mu.queued+size) > r.mu.most
+	return r.mu.most > 0 && r.mu.landed+LSN(r.queued.Load()+size) > r.mu.most
 }
 
 // slow makes a paced caller wait until the log is short enough.
@@ -160,7 +161,7 @@ func (r *room) add(used, queued int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.mu.used += used
-	r.mu.queued += queued
+	r.queued.Add(queued)
 	if used < 0 || queued < 0 {
 		r.admit()
 	}
@@ -172,7 +173,7 @@ func (r *room) land(end LSN, size int64) {
 	defer r.mu.Unlock()
 	r.mu.landed = end
 	r.mu.used -= size
-	r.mu.queued -= size
+	r.queued.Add(-size)
 	r.admit()
 }
 

@@ -395,8 +395,8 @@ func TestNoRoomIsLostByGivingUp(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if r.mu.used != 0 || r.mu.queued != 0 || len(r.mu.waiting) != 0 {
-		t.Errorf("%d used, %d queued and %d waiting", r.mu.used, r.mu.queued, len(r.mu.waiting))
+	if r.mu.used != 0 || r.queued.Load() != 0 || len(r.mu.waiting) != 0 {
+		t.Errorf("%d used, %d queued and %d waiting", r.mu.used, r.queued.Load(), len(r.mu.waiting))
 	}
 }
 
@@ -454,7 +454,7 @@ func TestLargePiecesQueueLess(t *testing.T) {
 		go func() { third <- r.take(t.Context(), piece, false) }()
 		synctest.Wait()
 		if len(third) > 0 {
-			t.Errorf("a third piece joined %d bytes in the queue", r.mu.queued)
+			t.Errorf("a third piece joined %d bytes in the queue", r.queued.Load())
 		}
 		r.add(-4*batch, -4*batch)
 		r.add(-piece, -piece)
