@@ -133,7 +133,7 @@ func (l *Log) land(batch []*chunk) {
 	l.mu.Lock()
 	l.landed.Store(uint64(end))
 	l.mu.queue.landed()
-	l.decide()
+	claims{l}.decide()
 	due := int64(end-l.mu.asked) >= l.cfg.FileSize
 	if due {
 		l.mu.asked = end
@@ -275,7 +275,7 @@ func (l *Log) next() (*logFile, error) {
 		defer l.mu.Unlock()
 		l.mu.coming = file
 		if l.mu.next == file { // else the preparer has made another meanwhile
-			l.setNext(nil)
+			claims{l}.setNext(nil)
 		}
 		return file, nil
 	case <-l.stop:

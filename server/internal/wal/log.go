@@ -231,7 +231,7 @@ func (l *Log) poison(cause error) {
 	l.shut.Store(true)
 	l.room.refuse(l.mu.poison)
 	l.mu.queue.fail()
-	l.decide()
+	claims{l}.decide()
 }
 
 // nudge wakes a goroutine unless a wake-up is already queued for it.

@@ -37,7 +37,7 @@ func (l *Log) prepare() {
 		}
 		l.setFileErr(nil)
 		l.mu.Lock()
-		l.setNext(file)
+		claims{l}.setNext(file)
 		l.mu.Unlock()
 		select {
 		case l.prepared <- file:
@@ -77,15 +77,8 @@ func (l *Log) setFileErr(cause error) bool {
 		l.logger.Warn("could not make the next log file; trying again", "error", cause)
 	}
 	l.stall(func() { l.mu.fileErr, l.mu.short = cause, l.mu.short && cause != nil })
-	l.decide()
+	claims{l}.decide()
 	return cause != nil && l.mu.starving && l.mu.state == stateClosing
-}
-
-// setNext sets the file that is ready for the committer. The caller holds mu.
-func (l *Log) setNext(file *logFile) {
-	l.mu.next = file
-	l.ready.Store(file != nil)
-	l.decide()
 }
 
 // makeFile makes the file of the next generation, of size bytes, from a spare if there is one. An

@@ -153,18 +153,25 @@ func (c claims) left() int64 {
 }
 
 // decide wakes the callers of claim. The caller holds mu.
-func (l *Log) decide() {
-	if l.mu.verdict != nil {
-		close(l.mu.verdict)
-		l.mu.verdict = nil
+func (c claims) decide() {
+	if c.log.mu.verdict != nil {
+		close(c.log.mu.verdict)
+		c.log.mu.verdict = nil
 	}
+}
+
+// setNext sets the file that is ready for the committer. The caller holds mu.
+func (c claims) setNext(file *logFile) {
+	c.log.mu.next = file
+	c.log.ready.Store(file != nil)
+	c.decide()
 }
 
 func (c claims) unclaim(size int64) {
 	c.log.mu.Lock()
 	defer c.log.mu.Unlock()
 	c.log.mu.claims -= size + frameHeader + frameAlign
-	c.log.decide()
+	c.decide()
 }
 
 // dropSpares removes the spare files, to make room for a snapshot: a durable snapshot frees more
