@@ -257,7 +257,7 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 
 // reads reports whether an operation changes nothing, so that its answer may be refused afterwards.
 // To refuse the answer to a change would say that nothing was changed, and SDKs would make it
-// again. Changes with long answers have waited for the memory of these.
+// again. Changes that return long items have waited for the memory of their answers.
 func reads(operation string) bool {
 	for _, verb := range []string{
 		"Get", "BatchGet", "TransactGet", "List", "Describe", "Query", "Scan",

@@ -24,10 +24,6 @@ func (out *putRecordOutput) encode(format wire.Format) []byte {
 // putRecordsOutput is the answer of PutRecords.
 type putRecordsOutput struct{ results []putResult }
 
-// putRecordsBytes estimates the length of an answer with so many results. Only the messages of
-// records that were not stored may make it longer.
-func putRecordsBytes(records int) int { return 96 + 128*records }
-
 // encode implements encoded. It is written by hand for speed.
 func (out *putRecordsOutput) encode(format wire.Format) []byte {
 	failed, encrypted := 0, false
@@ -37,7 +33,7 @@ func (out *putRecordsOutput) encode(format wire.Format) []byte {
 		}
 		encrypted = encrypted || out.results[i].encrypted
 	}
-	dst := make([]byte, 0, putRecordsBytes(len(out.results)))
+	dst := make([]byte, 0, 96+128*len(out.results))
 	if format == wire.CBOR {
 		return out.appendCBOR(dst, failed, encrypted)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/runnel-stream/runnel/internal/budget"
 	"github.com/runnel-stream/runnel/internal/fault"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/keyspace"
@@ -15,9 +14,8 @@ import (
 type putRecordsInput struct {
 	wire.PutRecordsInput
 
-	hashes  []keyspace.Key // of the records, once they were validated
-	origin  *wire.Origin
-	sending *budget.Share
+	hashes []keyspace.Key // of the records, once they were validated
+	origin *wire.Origin
 }
 
 func (in *putRecordsInput) target() *target { return (*target)(&in.StreamRef) }
@@ -27,19 +25,6 @@ func (in *putRecordsInput) name(world wire.World) (string, error) { return in.ta
 
 // cameBy is part of dated.
 func (in *putRecordsInput) cameBy(o *wire.Origin) { in.origin = o }
-
-// sendsBy is part of large.
-func (in *putRecordsInput) sendsBy(memory *budget.Share) { in.sending = memory }
-
-// growAnswer waits for the memory of the answer, before anything is stored. An answer that finds no
-// memory afterwards could only say that the records may be stored or not.
-func (in *putRecordsInput) growAnswer(ctx context.Context) error {
-	size := putRecordsBytes(len(in.Records))
-	if size <= budget.Free {
-		return nil
-	}
-	return in.sending.Grow(ctx, size)
-}
 
 // maxPutBytes is the maximum of data and partition keys in a request, in bytes (AWS, "PutRecords").
 const maxPutBytes = 10 << 20
@@ -64,22 +49,18 @@ func recordMember(i int) string { return fmt.Sprintf("records.%d.member.", i+1) 
 // putRecords stores up to 500 records. It refuses or accepts the request as a whole. In an accepted
 // request single records may fail; the results say so, in the request's order. A server that cannot
 // store now, or not this late, fails every record in the results: the API has no error for a whole
-// call that says for certain that nothing was stored. A full memory is a limit, as a shard's is. So
-// is the number of long answers.
+// call that says for certain that nothing was stored. A full memory is a limit, as a shard's is.
 func (s *Service) putRecords(
 	ctx context.Context, world wire.World, in *putRecordsInput,
 ) (any, error) {
 	results := make([]putResult, len(in.Records))
 	failOnRequest(fault.From(ctx), results)
-	err := in.growAnswer(ctx)
-	if err == nil {
-		err = s.writer.put(ctx, world, putRequest{
-			target: in.target(), origin: in.origin, entries: in.Records, hashes: in.hashes,
-			results: results, member: recordMember,
-		})
-	}
+	err := s.writer.put(ctx, world, putRequest{
+		target: in.target(), origin: in.origin, entries: in.Records, hashes: in.hashes,
+		results: results, member: recordMember,
+	})
 	switch {
-	case errors.Is(err, memlimit.ErrFull), errors.Is(err, budget.ErrFull):
+	case errors.Is(err, memlimit.ErrFull):
 		for i := range results {
 			results[i].code, results[i].message = codeThrottled, "Rate exceeded. ("+err.Error()+")"
 		}
