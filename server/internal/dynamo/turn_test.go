@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // hangingDisk is a disk in memory whose syncs wait until release is closed, once hang is set.
@@ -52,7 +53,9 @@ func TestLongBodiesWaitForTheDiskWithoutATurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := newHangingDisk()
-			s := newService(t, disk, "data")
+			s := startService(t, wal.Config{ // a log file takes all of them
+				FS: disk, Dir: "data", FileSize: 8 << 20, Logger: quiet,
+			})
 			s.mustAsk(t, "CreateTable", leaseTable)
 			bodies := make([]string, writes)
 			for i := range bodies {
