@@ -118,8 +118,8 @@ func TestFramesWaitForTheNextFile(t *testing.T) {
 	}
 }
 
-// TestAWaitForTheNextFileEnds: with the log, with the caller's context, and with a claim that was
-// not used.
+// TestAWaitForTheNextFileEnds: with the log, when the log refuses frames, with the caller's context,
+// and with a claim that was not used.
 func TestAWaitForTheNextFileEnds(t *testing.T) {
 	failure := errors.New("the log has failed")
 	for name, c := range map[string]struct {
@@ -130,8 +130,10 @@ func TestAWaitForTheNextFileEnds(t *testing.T) {
 		"close": {func(n *nextFile, _, _ func()) {
 			go func() { _ = n.Close(context.Background()) }()
 		}, ErrClosed},
-		"context": {func(_ *nextFile, cancel, _ func()) { cancel() }, context.Canceled},
-		"claim":   {func(_ *nextFile, _, unclaim func()) { unclaim() }, nil},
+		"obstacle": {func(n *nextFile, _, _ func()) { n.Obstruct(failure) }, failure},
+		"no room":  {func(n *nextFile, _, _ func()) { n.setWriteErr(vfs.ErrNoSpace) }, ErrStalled},
+		"context":  {func(_ *nextFile, cancel, _ func()) { cancel() }, context.Canceled},
+		"claim":    {func(_ *nextFile, _, unclaim func()) { unclaim() }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -117,6 +117,9 @@ func (c claims) try(size int64, frees bool) (claimed bool, verdict <-chan struct
 	if l.mu.poison != nil || l.mu.state != stateRunning { // run returns the error
 		return false, nil, nil
 	}
+	if err := l.refusal(); err != nil && !frees {
+		return false, nil, err
+	}
 	size += frameHeader + frameAlign // at most: size is that of the frame or its payload
 	left, reserve := c.left(), l.cfg.FileSize/reserveShare
 	alone := l.mu.claims == 0 && l.mu.queue.end == LSN(l.landed.Load())

@@ -45,6 +45,9 @@ func (l *Log) stall(change func()) {
 	if (was != nil || now != nil) && l.mu.poison == nil && l.mu.state == stateRunning {
 		l.room.refuse(now)
 	}
+	if now != nil {
+		claims{l}.decide()
+	}
 }
 
 // stalled returns ErrStalled with its cause while the next file cannot be made and the present one
