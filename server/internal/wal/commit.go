@@ -220,7 +220,9 @@ func (l *Log) fit(next *logFile, need int) error {
 		return nil
 	}
 	// made keeps its value: the first block may become durable before the new length.
+	l.mu.Lock()
 	next.size = size
+	l.mu.Unlock()
 	return l.insist(lengthen(), lengthen)
 }
 
