@@ -74,6 +74,16 @@ func (n *nextFile) allDurable(t *testing.T) {
 	}
 }
 
+// goesOn checks that the log takes frames once the disk has room.
+func (n *nextFile) goesOn(t *testing.T) {
+	t.Helper()
+	n.full.Store(false)
+	n.journal.before(nil)
+	time.Sleep(2 * prepareRetry)
+	n.commit(t, 1000, 1<<33)
+	n.stop(t)
+}
+
 // TestFramesWaitForTheNextFile: while the next file is being made, frames that would reach into the
 // reserve wait outside the log's order, and deletions pass them. If the disk turns out to be full,
 // they are refused.
@@ -108,11 +118,7 @@ func TestFramesWaitForTheNextFile(t *testing.T) {
 					cancel()
 					<-ended
 				}
-				n.full.Store(false)
-				n.journal.before(nil)
-				time.Sleep(2 * prepareRetry)
-				n.commit(t, 1000, 1<<33)
-				n.stop(t)
+				n.goesOn(t)
 			})
 		})
 	}
@@ -187,10 +193,7 @@ func TestTheComingFileCounts(t *testing.T) {
 		n.hangs.Store(false)
 		close(n.goOn)
 		n.allDurable(t)
-		n.full.Store(false)
-		n.journal.before(nil)
-		time.Sleep(2 * prepareRetry)
-		n.stop(t)
+		n.goesOn(t)
 	})
 }
 
@@ -229,11 +232,7 @@ func TestManyQueuedFrames(t *testing.T) {
 		if refused == 0 || refused == frames {
 			t.Errorf("%d of %d frames are refused", refused, frames)
 		}
-		n.full.Store(false)
-		n.journal.before(nil)
-		time.Sleep(2 * prepareRetry)
-		n.commit(t, 1000, 1<<33)
-		n.stop(t)
+		n.goesOn(t)
 	})
 }
 
