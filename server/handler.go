@@ -259,9 +259,7 @@ func (c *call) answer(x *wire.Exchange, body []byte, failure *wire.Error) {
 // To refuse the answer to a change would say that nothing was changed, and SDKs would make it
 // again. Changes that return long items have waited for the memory of their answers.
 func reads(operation string) bool {
-	for _, verb := range []string{
-		"Get", "BatchGet", "TransactGet", "List", "Describe", "Query", "Scan",
-	} {
+	for _, verb := range []string{"Get", "List", "Describe", "Query", "Scan"} {
 		if strings.HasPrefix(operation, verb) {
 			return true
 		}
