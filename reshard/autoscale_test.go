@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -368,6 +369,19 @@ func TestAutoscaleDryRun(t *testing.T) {
 
 var errFeed = errors.New("the feed is out")
 
+// beginnings counts the shards whose observation has begun.
+type beginnings struct {
+	*kinesis.Client
+	begun atomic.Int64
+}
+
+func (b *beginnings) GetShardIterator(
+	ctx context.Context, in *kinesis.GetShardIteratorInput, o ...func(*kinesis.Options),
+) (*kinesis.GetShardIteratorOutput, error) {
+	b.begun.Add(1)
+	return b.Client.GetShardIterator(ctx, in, o...)
+}
+
 // Outages, throttling, a failing feed and a reshard by another program are reported, and the
 // rounds go on.
 func TestAutoscaleGoesOn(t *testing.T) {
@@ -376,7 +390,8 @@ func TestAutoscaleGoesOn(t *testing.T) {
 		stop := steady(t, client, shardLimit*9/10)
 		defer stop()
 		calls := 0
-		s := &scaler{t: t, client: client, cfg: reshard.AutoscaleConfig{
+		reads := &beginnings{Client: client}
+		s := &scaler{t: t, client: reads, cfg: reshard.AutoscaleConfig{
 			Policy: smallShards, Apply: true,
 			Throttles: func(context.Context) (reshard.Throttled, error) {
 				if calls++; calls%2 == 0 {
@@ -395,6 +410,10 @@ func TestAutoscaleGoesOn(t *testing.T) {
 		if failed := s.of(reshard.EventFailed); len(failed) < 2 || !errors.Is(failed[0].Err, errFeed) {
 			t.Errorf("failed: %v", failed)
 		}
+		// Another program reshards the stream within a window. Between two windows a reshard is
+		// not noticed.
+		begun := reads.begun.Load()
+		s.until("a window", 5*time.Minute, func() bool { return reads.begun.Load() > begun })
 		planned, err := plan.Uniform(layout(t, client), 5, 0)
 		if err == nil {
 			err = reshard.Apply(t.Context(), client, stream, planned, nil)
@@ -438,7 +457,7 @@ func TestAutoscaleGoesOn(t *testing.T) {
 			}
 		}
 		if reshards == 0 || outages == 0 {
-			t.Errorf("%d reshards and %d outages were told", reshards, outages)
+			t.Errorf("%d reshards and %d outages were reported", reshards, outages)
 		}
 	})
 }
