@@ -66,7 +66,38 @@ func (x *Exchange) send(status int, body []byte) {
 		_, _ = x.w.Write(body)
 		return
 	}
+	if w, ok := x.w.(watchedWriter); ok {
+		x.sendWatched(w, body)
+		return
+	}
 	x.sendSlowly(body)
+}
+
+// watchedWriter is a ResponseWriter that reports the progress of a long write. It calls watch with
+// the bytes that the client has taken, and the time for which it has waited; it ends the connection
+// once watch returns false.
+type watchedWriter interface {
+	WriteWatched(body []byte, watch func(gone int, waited time.Duration) (goOn bool)) error
+}
+
+// sendWatched is sendSlowly without the pieces.
+func (x *Exchange) sendWatched(w watchedWriter, body []byte) {
+	x.Call.Sending.Begin()
+	var marked struct {
+		gone int
+		at   time.Duration
+	}
+	_ = w.WriteWatched(body, func(gone int, waited time.Duration) bool {
+		x.Call.Sending.Moved(gone)
+		if took := waited - marked.at; took >= slowTime {
+			least := int64(slowBytes) * int64(took) / int64(slowTime)
+			if int64(gone-marked.gone) < least {
+				return false
+			}
+			marked.gone, marked.at = gone, waited
+		}
+		return !x.Call.Sending.IsCut()
+	})
 }
 
 // sendSlowly sends a long answer, whose client has slowTime for each slowBytes of it. It writes

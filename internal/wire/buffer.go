@@ -12,8 +12,14 @@ import (
 // it has not been given.
 var buffers [5]sync.Pool // up to 4 MiB
 
-// longest are buffers of the last class, of up to MaxBody bytes. These are few.
+// longest are buffers of the last class: whole MiB, so that a buffer fits the next answer, too,
+// which is rarely of the same length. These are few.
 var longest = make(chan *[]byte, 4)
+
+const (
+	longestStep = 1 << 20
+	longestKept = MaxBody + longestStep // bytes
+)
 
 // classOf returns the class of buffers for n bytes, and the size of these; 0 for the longest ones.
 func classOf(n int) (class, size int) {
@@ -45,7 +51,7 @@ func bufferFor(n int) *[]byte {
 		}
 	default:
 	}
-	return new(make([]byte, 0, n))
+	return new(make([]byte, 0, (n+longestStep-1)/longestStep*longestStep))
 }
 
 // giveBack gives a buffer back for other calls.
@@ -54,7 +60,7 @@ func giveBack(buffer *[]byte) {
 	switch {
 	case class < len(buffers) && cap(*buffer) == size:
 		buffers[class].Put(buffer)
-	case class == len(buffers) && cap(*buffer) <= MaxBody+1:
+	case class == len(buffers) && cap(*buffer) <= longestKept:
 		select {
 		case longest <- buffer:
 		default:

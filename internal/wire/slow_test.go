@@ -122,18 +122,83 @@ func TestSlowBodies(t *testing.T) {
 	}
 }
 
-// A long answer ends if its client reads less than 32 KiB/s over ten seconds.
+// A long answer ends if its client reads less than 32 KiB/s over ten seconds, also if the client
+// took half of it at once.
 func TestSlowReaders(t *testing.T) {
 	for rate, whole := range map[int]bool{31 << 10: false, 33 << 10: true} {
+		for name, writer := range map[string]func(s *slowly) http.ResponseWriter{
+			"in pieces":    func(s *slowly) http.ResponseWriter { return s },
+			"watched":      func(s *slowly) http.ResponseWriter { return watched{s, 0} },
+			"late to slow": func(s *slowly) http.ResponseWriter { return watched{s, 1 << 19} },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s, began := newSlowly(rate, 0), time.Now()
+				x := &Exchange{w: writer(s)}
+				x.Answer(make([]byte, 2<<20))
+				if got := s.Body.Len(); (got == 2<<20) != whole {
+					t.Errorf("%s, %d bytes a second: %d bytes were sent", name, rate, got)
+				}
+				if took := time.Since(began); !whole && took > 21*time.Second {
+					t.Errorf("%s: it took %s", name, took)
+				}
+			})
+		}
+	}
+}
+
+// A watched answer that is slow is cut off for others at the next look, and one that moves is not.
+func TestCutWatchedAnswer(t *testing.T) {
+	for rate, most := range map[int]int{40 << 10: 300 << 10, 100 << 10: 1 << 20} {
 		synctest.Test(t, func(t *testing.T) {
+			memory := budget.New(1<<20, 0)
 			s := newSlowly(rate, 0)
-			x := &Exchange{w: s}
+			x := &Exchange{w: watched{s, 0}}
+			var share, last budget.Share
+			memory.Open(&share, cutter{})
+			if err := share.Grow(t.Context(), 1<<20); err != nil {
+				t.Fatal(err)
+			}
+			x.Call.Sending = &share
+			ended := make(chan error)
+			go func() {
+				time.Sleep(5 * time.Second)
+				memory.Open(&last, cutter{})
+				ended <- last.Grow(t.Context(), 1<<20)
+			}()
 			x.Answer(make([]byte, 1<<20))
-			if got := s.Body.Len(); (got == 1<<20) != whole {
-				t.Errorf("%d bytes a second: %d bytes were sent", rate, got)
+			got, whole := s.Body.Len(), most == 1<<20
+			if share.IsCut() == whole || got > most || whole && got < most {
+				t.Errorf("%d bytes a second: cut %v, %d bytes were sent", rate, share.IsCut(), got)
+			}
+			share.Release()
+			if err := <-ended; err != nil {
+				t.Error(err)
 			}
 		})
 	}
+}
+
+// watched is a slowly that reports its progress. The client takes the first bytes at once.
+type watched struct {
+	*slowly
+	first int
+}
+
+func (s watched) WriteWatched(
+	body []byte, watch func(gone int, waited time.Duration) (goOn bool),
+) error {
+	const look = time.Second / 4
+	gone := s.first
+	for waited := time.Duration(0); gone < len(body); waited += look {
+		if !watch(gone, waited) {
+			_, _ = s.ResponseRecorder.Write(body[:gone])
+			return os.ErrDeadlineExceeded
+		}
+		time.Sleep(look)
+		gone += s.rate / 4
+	}
+	_, err := s.ResponseRecorder.Write(body)
+	return err
 }
 
 // A body that is cut off for others is refused like a slow one, whether it waits for its client or

@@ -165,16 +165,10 @@ func (s *Store) readSegment(ctx context.Context, e extent, index uint64, got *co
 	}
 	for !got.full() {
 		f, err := scan.scan()
-		var large *largeError
-		switch {
-		case errors.Is(err, io.EOF):
-			got.next = max(got.next, e.end)
-		case errors.As(err, &large):
-			got.fits(large.size - frameHeader)
-		case err != nil:
-			return err
-		}
 		if err != nil {
+			if err := got.ended(e, err); err != nil {
+				return err
+			}
 			break
 		}
 		if f.index >= index && !got.add(f) {
@@ -254,6 +248,20 @@ func (c *collector) fits(size int) bool {
 	}
 	c.stopped = true
 	return false
+}
+
+// ended notes the reason for which the extent's scan has ended, and returns it if it is a failure.
+func (c *collector) ended(e extent, err error) error {
+	var large *largeError
+	switch {
+	case errors.Is(err, io.EOF):
+		c.next = max(c.next, e.end)
+	case errors.As(err, &large):
+		c.fits(large.size - frameHeader)
+	default:
+		return err
+	}
+	return nil
 }
 
 // addBatch takes the records of a batch. It returns false if the limits do not allow all.

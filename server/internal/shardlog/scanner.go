@@ -49,16 +49,26 @@ func (e *largeError) Error() string { return fmt.Sprintf("a frame of %d bytes", 
 func (s *scanner) scan() (frame, error) {
 	for {
 		f, err := s.frame()
-		var corrupt *CorruptError
-		if s.behind == nil || !errors.As(err, &corrupt) {
+		if err == nil || s.behind == nil {
 			return f, err
 		}
-		to, err := s.behind(place{index: s.next, offset: s.off}, corrupt)
-		if err != nil {
+		if err := s.skip(err); err != nil {
 			return frame{}, err
 		}
+	}
+}
+
+// skip moves behind the damage that the error reports. It returns any other error.
+func (s *scanner) skip(err error) error {
+	var corrupt *CorruptError
+	if !errors.As(err, &corrupt) {
+		return err
+	}
+	to, err := s.behind(place{index: s.next, offset: s.off}, corrupt)
+	if err == nil {
 		s.off, s.next, s.buf, s.short = to.offset, to.index, nil, false
 	}
+	return err
 }
 
 // frame is scan without going on behind damage.

@@ -168,7 +168,7 @@ func (d *door) admit(conn *earlyConn) {
 		_ = conn.Conn.Close() // the door has no entry for it, and its own Close takes d.mu
 		return
 	}
-	limitUnsent(conn.Conn)
+	limitUnsent(conn.Conn, maxUnsent)
 	d.count++
 	conn.number = d.count
 	d.waits[conn], d.conns[conn] = struct{}{}, struct{}{}

@@ -81,6 +81,19 @@ func (a *shortcutAnswer) finish() error {
 
 func (a *shortcutAnswer) send(body []byte) error {
 	a.sent = true
+	a.head()
+	if len(body) <= joinedBody {
+		a.buffer.Write(body)
+		_, a.err = a.conn.conn.Write(a.buffer.Bytes())
+		return a.err
+	}
+	parts := net.Buffers{a.buffer.Bytes(), body}
+	_, a.err = parts.WriteTo(a.conn.conn.Conn)
+	return a.err
+}
+
+// head makes the answer's head, in the buffer.
+func (a *shortcutAnswer) head() {
 	a.last = a.shortcut.closing.Load() || a.header.Get("Connection") == "close"
 	if a.last {
 		a.header.Set("Connection", "close")
@@ -94,14 +107,6 @@ func (a *shortcutAnswer) send(body []byte) error {
 	a.header["Date"] = a.shortcut.date()
 	_ = a.header.Write(&a.buffer) // a buffer takes everything
 	a.buffer.WriteString("\r\n")
-	if len(body) <= joinedBody {
-		a.buffer.Write(body)
-		_, a.err = a.conn.conn.Write(a.buffer.Bytes())
-		return a.err
-	}
-	parts := net.Buffers{a.buffer.Bytes(), body}
-	_, a.err = parts.WriteTo(a.conn.conn.Conn)
-	return a.err
 }
 
 // SetReadDeadline sets the deadline for the body's bytes that have not come yet. The next request

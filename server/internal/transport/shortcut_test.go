@@ -284,14 +284,21 @@ func piped(
 func answerTo(t *testing.T, conn net.Conn, request string) *http.Response {
 	t.Helper()
 	go func() { _, _ = io.WriteString(conn, request) }()
+	answer, _ := readAnswer(t, conn)
+	return answer
+}
+
+// readAnswer reads an answer that has been asked for.
+func readAnswer(t *testing.T, conn net.Conn) (answer *http.Response, body []byte) {
+	t.Helper()
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err == nil {
+		body, err = io.ReadAll(answer.Body)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.ReadAll(answer.Body); err != nil {
-		t.Fatal(err)
-	}
-	return answer
+	return answer, body
 }
 
 // wantEnd waits until the server has closed the connection, without a further word.

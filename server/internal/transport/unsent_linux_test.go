@@ -26,7 +26,7 @@ func TestProgressOfSlowClientsShows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	limitUnsent(conn)
+	limitUnsent(conn, maxUnsent)
 	piece := make([]byte, 16<<10)
 	write := func(within time.Duration) (sent int) {
 		_ = conn.SetWriteDeadline(time.Now().Add(within))
