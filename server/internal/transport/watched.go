@@ -74,6 +74,7 @@ func (w *watchedWrite) write(parts net.Buffers) error {
 		}
 		// A connection that is cut off from now on has a deadline that remains.
 		if !w.watch(max(0, w.sent-w.head-unsent(w.conn)), w.waited) {
+			w.dropUnsent()
 			return os.ErrDeadlineExceeded
 		}
 		n, err := parts.WriteTo(w.conn)
@@ -83,5 +84,13 @@ func (w *watchedWrite) write(parts net.Buffers) error {
 		w.waits = true
 		w.expect(false)
 		w.waited += min(time.Since(began), 2*lookEvery) // more is a pause of the process
+	}
+}
+
+// dropUnsent makes the system forget the unsent bytes when the connection is closed. Otherwise it
+// would hold megabytes for a slow client for minutes.
+func (w *watchedWrite) dropUnsent() {
+	if tcp, ok := w.conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
 	}
 }

@@ -67,11 +67,12 @@ func TestWatchedProgress(t *testing.T) {
 }
 
 // The system takes more of a fast client's answer at once. It stops that when the client becomes
-// slow, and after the answer. The bytes that it has taken are no progress.
+// slow, and after the answer. The bytes that it has taken are no progress, and are dropped with the
+// connection.
 func TestWatchedFastClients(t *testing.T) {
 	type look struct{ gone, bound int }
 	var looks []look
-	done := make(chan struct{})
+	served := make(chan net.Conn)
 	body := watchedBody(14 << 20)
 	address := watchedServer(t, func(w http.ResponseWriter, r *http.Request) {
 		raw := r.Context().Value(shortcutKey{}).(*shortcutConn).conn.Conn
@@ -87,10 +88,10 @@ func TestWatchedFastClients(t *testing.T) {
 		}
 		_ = watch(w, body, note)
 		note(0, 0)
-		done <- struct{}{}
+		served <- raw
 	})
-	// call reads so many bytes of an answer, and returns the server's looks.
-	call := func(read int64) []look {
+	// call reads so many bytes of an answer, and returns the server's looks. Then it reads the rest.
+	call := func(read int64) (got []look, rest int64) {
 		looks = nil
 		conn := dialSmall(t, address)
 		defer conn.Close()
@@ -102,19 +103,27 @@ func TestWatchedFastClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-done
-		return looks
+		raw := <-served
+		for read < int64(len(body)) && raw.SetDeadline(time.Time{}) == nil {
+			time.Sleep(time.Millisecond) // the server closes it now
+		}
+		rest, _ = io.Copy(io.Discard, answer.Body)
+		return looks, rest
 	}
 	// A busy machine can be slow itself.
 	whole, broken := false, false
 	for try := 0; try < 20 && !(whole && broken); try++ {
-		got := call(int64(len(body)))
+		got, _ := call(int64(len(body)))
 		whole = whole || len(got) == 3 &&
 			got[0].bound == maxUnsent && got[1].bound == fastUnsent && got[2].bound == maxUnsent
-		if got = call(4 << 20); len(got) == 5 && got[1].bound == fastUnsent {
+		got, rest := call(4 << 20)
+		if len(got) == 5 && got[1].bound == fastUnsent {
 			broken = true
 			if got[2].bound != maxUnsent || got[3].gone < 4<<20 || got[3].gone > 5<<20 {
 				t.Errorf("a client that stops: %v", got)
+			}
+			if rest > 1<<20 {
+				t.Errorf("the system has sent %d bytes more after the connection's end", rest)
 			}
 		}
 	}

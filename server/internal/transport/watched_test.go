@@ -63,13 +63,15 @@ func TestWatchedAnswersEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				body, began, looks := watchedBody(3<<20), time.Now(), 0
 				var cut atomic.Bool
+				done := make(chan struct{})
 				_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					go func() {
 						time.Sleep(pause + 10*time.Second + 100*time.Millisecond)
 						cut.Store(true)
 						_ = http.NewResponseController(w).SetWriteDeadline(time.Unix(1, 0))
 					}()
-					_ = watch(w, body, func(gone int, waited time.Duration) bool {
+					defer close(done)
+					_ = watch(w, body, func(_ int, waited time.Duration) bool {
 						if want := min(time.Since(began), time.Duration(looks)*lookEvery); pause == 0 &&
 							waited != want {
 							t.Errorf("look %d after %s: it has waited for %s", looks,
@@ -86,7 +88,7 @@ func TestWatchedAnswersEnd(t *testing.T) {
 				}))
 				conn := dial()
 				_, _ = io.WriteString(conn, plainCall("", ""))
-				time.Sleep(2 * time.Hour)
+				<-done
 				if pause == 0 && looks != 42 {
 					t.Errorf("%d looks", looks)
 				}
