@@ -80,21 +80,24 @@ type watchedWriter interface {
 	WriteWatched(body []byte, watch func(gone int, waited time.Duration) (goOn bool)) error
 }
 
-// sendWatched is sendSlowly without the pieces.
+// sendWatched is sendSlowly without the pieces. It judges a client by its first ten seconds, and
+// every ten seconds by the last twenty: bytes come in bursts where the client's system keeps them
+// for it.
 func (x *Exchange) sendWatched(w watchedWriter, body []byte) {
 	x.Call.Sending.Begin()
-	var marked struct {
+	type mark struct {
 		gone int
 		at   time.Duration
 	}
+	var before, latest mark
 	_ = w.WriteWatched(body, func(gone int, waited time.Duration) bool {
 		x.Call.Sending.Moved(gone)
-		if took := waited - marked.at; took >= slowTime {
-			least := int64(slowBytes) * int64(took) / int64(slowTime)
-			if int64(gone-marked.gone) < least {
+		if waited-latest.at >= slowTime {
+			least := int64(slowBytes) * int64(waited-before.at) / int64(slowTime)
+			if int64(gone-before.gone) < least {
 				return false
 			}
-			marked.gone, marked.at = gone, waited
+			before, latest = latest, mark{gone, waited}
 		}
 		return !x.Call.Sending.IsCut()
 	})
