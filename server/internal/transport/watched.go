@@ -14,7 +14,7 @@ const (
 	// trial is the first part of a long body. A client that takes it within lookEvery is fast.
 	trial = 1 << 20
 	// fastUnsent is maxUnsent for fast clients. Each time that the system takes more bytes, the
-	// writer is woken: 128 KiB at a time, that costs half as much as the copying itself.
+	// writer is woken: 128 KiB at a time, that costs a third of what the copying costs.
 	fastUnsent = 4 << 20
 )
 
