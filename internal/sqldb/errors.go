@@ -103,6 +103,12 @@ func MomentSQLite(err error) bool {
 		strings.Contains(err.Error(), "database or disk is full") || missing(err))
 }
 
+// BusySQLite reports whether another connection to the database of SQLite was in the way.
+func BusySQLite(err error) bool {
+	var coded interface{ Code() int }
+	return errors.As(err, &coded) && coded.Code()&0xff == sqliteBusy
+}
+
 // Missing reports whether an error means that a table or a column is missing.
 func Missing(err error) bool {
 	state := State(err)
