@@ -43,24 +43,30 @@ func TestProgressOfSlowClientsShows(t *testing.T) {
 	if sent := write(200 * time.Millisecond); sent > 1<<20 {
 		t.Errorf("the system has taken %d bytes of a client that reads nothing", sent)
 	}
-	stop := make(chan struct{})
-	ended := make(chan struct{})
+	defer readSlowly(client)()
+	for range 3 {
+		if sent := write(time.Second); sent < 64<<10 {
+			t.Errorf("%d bytes in a second", sent)
+		}
+	}
+}
+
+// readSlowly reads 200 KB a second until stop.
+func readSlowly(client net.Conn) (stop func()) {
+	stopping, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for p := make([]byte, 10_000); ; {
 			select {
-			case <-stop:
+			case <-stopping:
 				return
 			case <-time.After(50 * time.Millisecond):
 				_, _ = client.Read(p)
 			}
 		}
 	}()
-	for range 3 {
-		if sent := write(time.Second); sent < 64<<10 {
-			t.Errorf("%d bytes in a second", sent)
-		}
+	return func() {
+		close(stopping)
+		<-ended
 	}
-	close(stop)
-	<-ended
 }

@@ -42,19 +42,7 @@ func TestWatchedProgress(t *testing.T) {
 	if still := latest(2 * time.Second); still != before {
 		t.Errorf("it went on from %d to %d", before, still)
 	}
-	piece := make([]byte, 10_000)
-	stop, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(50 * time.Millisecond):
-				_, _ = conn.Read(piece)
-			}
-		}
-	}()
+	defer readSlowly(conn)()
 	for range 3 {
 		now := latest(time.Second)
 		if now-before < 64<<10 || now-before > 1<<20 {
@@ -62,8 +50,6 @@ func TestWatchedProgress(t *testing.T) {
 		}
 		before = now
 	}
-	close(stop)
-	<-ended
 }
 
 // The system takes more of a fast client's answer at once. It stops that when the client becomes
