@@ -23,8 +23,8 @@ const (
 // side has taken, and with the time for which it has waited, without pauses of the process. Once
 // watch returns false, the connection ends.
 //
-// A single write of 14 MB takes two thirds of the processor time of 440 small ones. Their progress
-// is known to the system alone, so each look asks it.
+// A single write of 14 MB takes two thirds of the processor time of 440 small ones. The progress of
+// a long write is known to the system alone, so each look asks it.
 func (a *shortcutAnswer) WriteWatched(
 	body []byte, watch func(gone int, waited time.Duration) (goOn bool),
 ) error {
