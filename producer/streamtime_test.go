@@ -175,6 +175,16 @@ func onceAndInOrder(t *testing.T, all []stored) {
 	}
 }
 
+// foundAll fails unless all units that were looked up were found. One unit at least was: that of
+// the first call. After three calls without an answer there is an outage, and the units that were
+// not sent before may be sent so late that they need no look-up.
+func foundAll(t *testing.T, stats producer.Stats) {
+	t.Helper()
+	if stats.Found == 0 || stats.Renewed != 0 || stats.Undelivered != 0 {
+		t.Errorf("%+v", stats)
+	}
+}
+
 // A look-up finds its units although the stream's clock is an hour ahead of the producer's, or
 // behind. It begins behind an acknowledged record, or otherwise at the stream's time.
 func TestLookUpByTheStreamsClock(t *testing.T) {
@@ -190,9 +200,7 @@ func TestLookUpByTheStreamsClock(t *testing.T) {
 						stream = e
 					})
 					onceAndInOrder(t, all)
-					if stats.Found != 5 || stats.Renewed != 0 {
-						t.Errorf("%+v", stats)
-					}
+					foundAll(t, stats)
 					if stream.from[0] != want {
 						t.Errorf("looked up from %v, want %v", stream.from[0], want)
 					}
@@ -213,9 +221,7 @@ func TestLookUpWaitsForTheDisk(t *testing.T) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		})
 		onceAndInOrder(t, all)
-		if stats.Found != 5 || stats.Renewed != 0 {
-			t.Errorf("%+v", stats)
-		}
+		foundAll(t, stats)
 		if took := time.Since(began); took < time.Minute {
 			t.Errorf("looked up after %v", took)
 		}
@@ -234,8 +240,9 @@ func TestLookUpInAnotherStream(t *testing.T) {
 			e.foreign, stream = true, e
 		})
 		onceAndInOrder(t, all)
-		if stats.Found != 5 || stream.from[0] != types.ShardIteratorTypeAtSequenceNumber {
-			t.Errorf("%v, %+v", stream.from[0], stats)
+		foundAll(t, stats)
+		if stream.from[0] != types.ShardIteratorTypeAtSequenceNumber {
+			t.Errorf("looked up from %v", stream.from[0])
 		}
 	})
 }
@@ -306,7 +313,8 @@ func TestLookUpInABusyShard(t *testing.T) {
 			}
 		}
 		onceAndInOrder(t, ours)
-		if took := time.Since(began); stats.Found != 5 || took > 20*time.Second {
+		foundAll(t, stats)
+		if took := time.Since(began); took > 20*time.Second {
 			t.Errorf("after %v: %+v", took, stats)
 		}
 	})
