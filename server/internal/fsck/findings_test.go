@@ -150,7 +150,7 @@ func TestWhatIsNoDataDirectory(t *testing.T) {
 	if _, err := fsck.Check(t.Context(), disk, "data"); !errors.Is(err, wal.ErrNoLog) {
 		t.Errorf("an empty folder: %v", err)
 	}
-	write(t, disk, "data/FORMAT", []byte("7\n"))
+	write(t, disk, "data/FORMAT", []byte("99\n"))
 	_, err := fsck.Check(t.Context(), disk, "data")
 	if !errors.Is(err, wal.ErrNewerFormat) || !strings.Contains(err.Error(), "newer runnel") {
 		t.Errorf("a newer format: %v", err)

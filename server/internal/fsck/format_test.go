@@ -65,10 +65,10 @@ func checkFormat(t *testing.T, golden string, want []string) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Fatalf("served %d lines of %d, %v", len(got), len(want), err)
 	}
-	if now := string(read(t, disk, "data/FORMAT")); now != "6\n" {
+	if now := string(read(t, disk, "data/FORMAT")); now != "7\n" {
 		t.Errorf("FORMAT is %q after a start", now)
 	}
-	if report := sound(t, disk); report.Format != 6 {
+	if report := sound(t, disk); report.Format != 7 {
 		t.Errorf("format %d after a start", report.Format)
 	}
 	if got, err := serve(t, disk, "data", nil); err != nil || !slices.Equal(got, want) {

@@ -80,11 +80,12 @@ const (
 // limits are lengths in bytes. They follow the length of a log file, which is the log of a
 // checkpoint.
 type limits struct {
-	tail  int64 // of the tail
-	block int64 // of a block
-	file  int64 // about the most of a file
-	slice int64 // of a sweep, and twice the checkpoint's changes
-	slack int64 // of files, beyond twice the items
+	tail   int64 // of the tail
+	block  int64 // of a block
+	sector int   // of what a disk loses as a whole: 4 KiB with log files of 64 MiB
+	file   int64 // about the most of a file
+	slice  int64 // of a sweep, and twice the checkpoint's changes
+	slack  int64 // of files, beyond twice the items
 }
 
 // maxFiles bounds the number of files: a sweep begins above it.
@@ -93,7 +94,7 @@ const maxFiles = 512
 func limitsFor(logFile int64) limits {
 	return limits{
 		tail: logFile / 64, block: logFile / 64, file: logFile, slice: logFile / 4,
-		slack: logFile / 4,
+		slack: logFile / 4, sector: int(min(max(1, logFile/64/256), 4<<10)),
 	}
 }
 
@@ -208,7 +209,7 @@ func (c *chain) add(ctx context.Context, records []record) error {
 	if err := c.look(); err != nil {
 		return err
 	}
-	file, err := c.files.write(ctx, c.next, records, c.limits.block)
+	file, err := c.files.write(ctx, c.next, records, c.limits)
 	c.next++ // also after an error: a name that may be durable is not used again
 	if err != nil {
 		return err

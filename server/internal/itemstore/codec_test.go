@@ -227,7 +227,7 @@ func FuzzDataFile(f *testing.F) {
 		{1, newEntry(key.place(), encoded(item), Size(item))},
 		{1, newEntry(id("b").place(), "", 0)},
 	}
-	of, err := folder.write(f.Context(), 1, records, 10)
+	of, err := folder.write(f.Context(), 1, records, limits{block: 10, sector: 16})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,23 +20,29 @@ import (
 
 // A data file holds records in blocks, and an index of the blocks, twice:
 //
-//	block…  index  index
+//	block…  zeros  index  index
 //
 // A block is its records, one after the other, and a parity. The records' bytes are cut into
 // stripes of equal length, the last ones shorter or empty, and the parity is their XOR. The index
 // has a checksum for every stripe and parity, so one damaged stripe of each block can be computed
-// from the others: a damaged sector loses nothing. The index is, in varints and little-endian
-// checksums:
+// from the others.
 //
-//	a version byte, 1
+// A disk loses whole sectors. So that a lost sector loses nothing, each stripe, each parity and the
+// second copy of the index begin at a multiple of the sector's length; zeros fill the gaps. Then no
+// sector has bytes of two stripes of a block, or of both copies. The index is, in varints and
+// little-endian checksums:
+//
+//	a version byte: 2; or 1, for files without zeros
+//	in version 2: the length of a sector
 //	the number of blocks, and for each the length of its records, and stripes+1 CRC-32C
 //
 // The snapshot that names the file has the index's length and checksum. A record is the table's
 // number, the place (length, bytes), the item's Size, and its encoding (length, bytes). The length
 // 0 stands for a removal. A file is complete when it gets its name, and never changes after that.
 const (
-	dataVersion = 1
+	dataVersion = 2
 	stripes     = 16
+	mostSector  = 1 << 20
 	dataSuffix  = ".items"
 	tempSuffix  = ".tmp"
 	// FolderName is the folder in the data directory that holds the files.
@@ -132,7 +139,7 @@ func (f files) list() (ids []uint64, unfinished []string, err error) {
 
 // write makes a file of the records, durably. After an error there is no file.
 func (f files) write(
-	ctx context.Context, id uint64, records []record, block int64,
+	ctx context.Context, id uint64, records []record, by limits,
 ) (dataFile, error) {
 	if err := f.fs.MkdirAll(f.dir); err != nil {
 		return dataFile{}, err
@@ -142,7 +149,7 @@ func (f files) write(
 	if err != nil {
 		return dataFile{}, err
 	}
-	w := fileWriter{file: file, block: block}
+	w := fileWriter{file: file, block: by.block, sector: by.sector}
 	err = w.write(ctx, records)
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = f.fs.Rename(name+tempSuffix, name)
@@ -160,6 +167,7 @@ func (f files) write(
 type fileWriter struct {
 	file   vfs.File
 	block  int64 // the least length of the records of a block, but for the last
+	sector int
 	off    int64
 	blocks uint64
 	index  []byte // of the blocks so far
@@ -188,13 +196,13 @@ func (w *fileWriter) write(ctx context.Context, records []record) error {
 	if err := w.flush(); err != nil {
 		return err
 	}
-	index := binary.AppendUvarint([]byte{dataVersion}, w.blocks)
-	index = append(index, w.index...)
+	index := binary.AppendUvarint([]byte{dataVersion}, uint64(w.sector))
+	index = append(binary.AppendUvarint(index, w.blocks), w.index...)
 	w.length, w.sum = int64(len(index)), crc32.Checksum(index, castagnoli)
-	for range 2 {
-		if err := w.put(index); err != nil {
-			return err
-		}
+	end := int(w.off) + len(index)
+	zeros := make([]byte, roundUp(end, w.sector)-end)
+	if err := w.put(slices.Concat(zeros, index, index)); err != nil {
+		return err
 	}
 	return w.file.Sync()
 }
@@ -207,35 +215,52 @@ func (w *fileWriter) put(p []byte) error {
 
 // flush writes a block.
 func (w *fileWriter) flush() error {
-	size := len(w.text)
-	if size == 0 {
+	b := block{size: len(w.text), sector: w.sector}
+	if b.size == 0 {
 		return nil
 	}
-	width := stripe(size)
-	parity := make([]byte, width)
-	w.index = binary.AppendUvarint(w.index, uint64(size))
+	w.text = slices.Grow(w.text, b.length()-b.size)[:b.length()]
+	clear(w.text[b.size:])
+	parity := b.stripe(w.text, stripes)
+	w.index = binary.AppendUvarint(w.index, uint64(b.size))
 	for i := range stripes {
-		part := w.text[min(i*width, size):min((i+1)*width, size)]
+		part := b.stripe(w.text, i)
 		subtle.XORBytes(parity, parity, part)
 		w.index = binary.LittleEndian.AppendUint32(w.index, crc32.Checksum(part, castagnoli))
 	}
 	w.index = binary.LittleEndian.AppendUint32(w.index, crc32.Checksum(parity, castagnoli))
 	w.blocks++
-	w.text = append(w.text, parity...)
 	err := w.put(w.text)
 	w.text = w.text[:0]
 	return err
 }
 
-// stripe returns the length of a stripe of a block.
-func stripe(size int) int { return (size + stripes - 1) / stripes }
-
 // block describes a block of a file.
 type block struct {
-	off  int64
-	size int // of the records
-	sums [stripes + 1]uint32
+	off    int64
+	size   int // of the records
+	sector int
+	sums   [stripes + 1]uint32
 }
+
+// width returns the length of a stripe, but for the last ones.
+func (b *block) width() int { return roundUp((b.size+stripes-1)/stripes, b.sector) }
+
+// length returns the length of the block in the file.
+func (b *block) length() int {
+	return roundUp(b.size, b.sector) + roundUp(min(b.width(), b.size), b.sector)
+}
+
+// stripe returns a stripe of the block's bytes; the last one is the parity.
+func (b *block) stripe(p []byte, i int) []byte {
+	width := b.width()
+	if i == stripes {
+		return p[roundUp(b.size, b.sector):][:min(width, b.size)]
+	}
+	return p[min(i*width, b.size):min((i+1)*width, b.size)]
+}
+
+func roundUp(n, to int) int { return (n + to - 1) / to * to }
 
 // blocks reads the file's index. faults lists a damaged copy of the index; without a whole one the
 // error is a *wal.CorruptError.
@@ -267,13 +292,21 @@ func (f files) blocks(of dataFile, file vfs.File) (
 
 func parseIndex(p []byte, of dataFile) ([]block, error) {
 	d := &decoder{rest: string(p)}
-	if version := d.byte(); version != dataVersion {
+	sector := 1
+	switch version := d.byte(); version {
+	case 1:
+	case dataVersion:
+		sector = int(min(d.uvarint(), mostSector+1))
+	default:
 		return nil, fmt.Errorf("it has version %d, this program knows %d", version, dataVersion)
+	}
+	if sector < 1 || sector > mostSector {
+		d.fail("sectors of a length that none has")
 	}
 	found := make([]block, 0, min(d.count(), len(p)/(4*stripes)+1))
 	off := int64(0)
 	for len(d.rest) > 0 && d.err == nil {
-		b := block{off: off, size: int(min(d.uvarint(), uint64(of.size)))}
+		b := block{off: off, size: int(min(d.uvarint(), uint64(of.size))), sector: sector}
 		for i := range b.sums {
 			if len(d.rest) < 4 {
 				d.fail("cut short")
@@ -282,10 +315,10 @@ func parseIndex(p []byte, of dataFile) ([]block, error) {
 			b.sums[i] = binary.LittleEndian.Uint32([]byte(d.rest[:4]))
 			d.rest = d.rest[4:]
 		}
-		off += int64(b.size + stripe(b.size))
+		off += int64(b.length())
 		found = append(found, b)
 	}
-	if d.err == nil && off != of.size-2*of.index {
+	if gap := of.size - 2*of.index - off; d.err == nil && (gap < 0 || gap >= int64(sector)) {
 		d.fail("blocks of another length than the file")
 	}
 	return found, d.err
@@ -311,12 +344,8 @@ func (f files) corrupt(of dataFile, off int64, reason string) *wal.CorruptError 
 
 // read reads the records of a block into p, which it grows as needed. mended is true if a damaged
 // stripe was computed from the others. Damage to more than one stripe is errCut.
-func (b block) read(file vfs.File, p []byte) (text []byte, mended bool, err error) {
-	width := stripe(b.size)
-	if cap(p) < b.size+width {
-		p = make([]byte, b.size+width)
-	}
-	p = p[:b.size+width]
+func (b *block) read(file vfs.File, p []byte) (text []byte, mended bool, err error) {
+	p = slices.Grow(p[:0], b.length())[:b.length()]
 	if n, err := file.ReadAt(p, b.off); n < len(p) {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, false, err
@@ -336,7 +365,7 @@ func (b block) read(file vfs.File, p []byte) (text []byte, mended bool, err erro
 	if bad < 0 {
 		return p[:b.size], false, nil
 	}
-	whole := make([]byte, width)
+	whole := make([]byte, b.width())
 	for i := range b.sums {
 		if i != bad {
 			subtle.XORBytes(whole, whole, b.stripe(p, i))
@@ -348,13 +377,4 @@ func (b block) read(file vfs.File, p []byte) (text []byte, mended bool, err erro
 		return nil, false, errCut
 	}
 	return p[:b.size], true, nil
-}
-
-// stripe returns a stripe of the block's bytes; the last one is the parity.
-func (b block) stripe(p []byte, i int) []byte {
-	width := stripe(b.size)
-	if i == stripes {
-		return p[b.size:]
-	}
-	return p[min(i*width, b.size):min((i+1)*width, b.size)]
 }

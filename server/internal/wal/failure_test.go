@@ -237,7 +237,7 @@ func TestTheDirectoryIsLocked(t *testing.T) {
 func TestFormat(t *testing.T) {
 	for text, want := range map[string]string{
 		"1\n": "", "1": "", "2\n": "", "3\n": "",
-		"6\n": "", "7\n": "newer runnel", "99": "newer runnel",
+		"7\n": "", "8\n": "newer runnel", "99": "newer runnel",
 		"": "number", "0\n": "number", "one": "number", "-1": "number", "1\n1": "number",
 	} {
 		fs := vfs.NewMem()

@@ -21,6 +21,7 @@ import (
 //	   log ended in order; frames and snapshots of records know numbers that were skipped
 //	5  snapshots of records know records that a repair found lost
 //	6  snapshots of items name data files, which hold most items
+//	7  a data file's stripes and the copies of its index share no sector
 //
 // A successful start raises the number at its end, before the first write in a form that the
 // older version does not know. Files of the older version stay as they are until they are
@@ -32,7 +33,7 @@ import (
 const (
 	formatNew     = 0 // a directory without FORMAT
 	formatNotes   = 3
-	formatVersion = 6
+	formatVersion = 7
 	formatName    = "FORMAT"
 	maxFormatSize = 64
 )
