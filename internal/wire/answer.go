@@ -62,7 +62,7 @@ func (x *Exchange) send(status int, body []byte) {
 	}
 	x.status, x.sent = status, len(body)
 	x.w.WriteHeader(status)
-	if len(body) <= slowBytes {
+	if len(body) <= slowBytes && !x.Call.Sending.IsLarge() {
 		_, _ = x.w.Write(body)
 		return
 	}
@@ -80,9 +80,13 @@ type watchedWriter interface {
 	WriteWatched(body []byte, watch func(gone int, waited time.Duration) (goOn bool)) error
 }
 
+// shortTime is the time that a client has to read an answer of up to slowBytes. Over net/http the
+// server's write deadline is as long.
+const shortTime = time.Minute
+
 // sendWatched is sendSlowly without the pieces. It judges a client by its first ten seconds, and
 // every ten seconds by the last twenty: bytes come in bursts where the client's system keeps them
-// for it.
+// for it. A short answer has shortTime.
 func (x *Exchange) sendWatched(w watchedWriter, body []byte) {
 	x.Call.Sending.Begin()
 	type mark struct {
@@ -92,6 +96,9 @@ func (x *Exchange) sendWatched(w watchedWriter, body []byte) {
 	var before, latest mark
 	_ = w.WriteWatched(body, func(gone int, waited time.Duration) bool {
 		x.Call.Sending.Moved(gone)
+		if len(body) <= slowBytes {
+			return waited < shortTime && !x.Call.Sending.IsCut()
+		}
 		if waited-latest.at >= slowTime {
 			least := int64(slowBytes) * int64(waited-before.at) / int64(slowTime)
 			if int64(gone-before.gone) < least {
@@ -103,14 +110,17 @@ func (x *Exchange) sendWatched(w watchedWriter, body []byte) {
 	})
 }
 
-// sendSlowly sends a long answer, whose client has slowTime for each slowBytes of it. It writes
-// smaller pieces than that, so that the budget sees how fast they move.
+// sendSlowly sends an answer that holds memory of the budget, in pieces, so that the budget sees
+// how fast they move. The client has slowTime for each slowBytes of it. An answer that is no longer
+// than that keeps its deadline.
 func (x *Exchange) sendSlowly(body []byte) {
 	control := http.NewResponseController(x.w)
 	x.Call.Sending.Begin()
 	for sent, mark := 0, 0; sent < len(body); {
 		if sent >= mark {
-			_ = control.SetWriteDeadline(time.Now().Add(slowTime)) // a test's recorder has none
+			if len(body) > slowBytes {
+				_ = control.SetWriteDeadline(time.Now().Add(slowTime)) // a test's recorder has none
+			}
 			if x.Call.Sending.IsCut() {
 				_ = control.SetWriteDeadline(time.Unix(1, 0)) // this one came after the cut's
 			}

@@ -178,6 +178,59 @@ func TestCutWatchedAnswer(t *testing.T) {
 	}
 }
 
+// A short answer that holds memory is cut off for others, too, if it moves slowly. It has its time
+// if there are no others.
+func TestCutShortAnswer(t *testing.T) {
+	const length = 300 << 10
+	for _, c := range []struct {
+		rate          int
+		others, whole bool
+	}{{10 << 10, true, false}, {100 << 10, true, true}, {10 << 10, false, true}, {4 << 10, false, false}} {
+		for name, writer := range map[string]func(s *slowly) http.ResponseWriter{
+			"in pieces": func(s *slowly) http.ResponseWriter { return s },
+			"watched":   func(s *slowly) http.ResponseWriter { return watched{slowly: s} },
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				memory := budget.New(length, 0)
+				s := newSlowly(c.rate, 0)
+				_ = s.SetWriteDeadline(time.Now().Add(time.Minute)) // the server's
+				var share, last budget.Share
+				memory.Open(&share, writeCutter{s})
+				if err := share.Grow(t.Context(), length); err != nil {
+					t.Fatal(err)
+				}
+				x := &Exchange{w: writer(s)}
+				x.Call.Sending = &share
+				ended := make(chan error, 1)
+				if c.others {
+					memory.Open(&last, cutter{})
+					go func() { ended <- last.Grow(t.Context(), length) }()
+				} else {
+					ended <- nil
+				}
+				began := time.Now()
+				x.Answer(make([]byte, length))
+				took := time.Since(began)
+				if got := s.Body.Len(); (got == length) != c.whole || share.IsCut() == c.whole && c.others {
+					t.Errorf("%s, %+v: %d bytes, cut: %v", name, c, got, share.IsCut())
+				}
+				if c.others && took > 5*time.Second || took > time.Minute+time.Second {
+					t.Errorf("%s, %+v: it took %s", name, c, took)
+				}
+				share.Release()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// writeCutter cuts off the writes of a slowly.
+type writeCutter struct{ s *slowly }
+
+func (c writeCutter) Cut() { _ = c.s.deadline(1, time.Unix(1, 0)) }
+
 // A client that takes 700 KiB every 16 s is not cut off, although it takes nothing in some ten
 // seconds.
 func TestReadersInBursts(t *testing.T) {

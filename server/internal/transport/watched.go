@@ -73,7 +73,7 @@ func (w *watchedWrite) write(parts net.Buffers) error {
 			return err
 		}
 		// A connection that is cut off from now on has a deadline that remains.
-		if !w.watch(max(0, w.sent-w.head-unsent(w.conn)), w.waited) {
+		if !w.watch(w.gone(), w.waited) {
 			w.dropUnsent()
 			return os.ErrDeadlineExceeded
 		}
@@ -85,6 +85,14 @@ func (w *watchedWrite) write(parts net.Buffers) error {
 		w.expect(false)
 		w.waited += min(time.Since(began), 2*lookEvery) // more is a pause of the process
 	}
+}
+
+// gone returns the bytes of the body that the client's side has taken.
+func (w *watchedWrite) gone() int {
+	if w.sent == 0 {
+		return 0
+	}
+	return max(0, w.sent-w.head-unsent(w.conn))
 }
 
 // dropUnsent makes the system forget the unsent bytes when the connection is closed. Otherwise it
