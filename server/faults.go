@@ -62,16 +62,6 @@ func throttling(in *wire.Call, reason string) *wire.Error {
 	}
 }
 
-// putOff is delay for a client that may give up in the meantime.
-func (c *call) putOff(ctx context.Context, d time.Duration) (ok bool) {
-	if d <= 0 {
-		return true
-	}
-	watched, stop := transport.WatchClient(ctx)
-	defer stop()
-	return c.delay(watched, d)
-}
-
 // delay waits, unless the client gives up or the server ends: a deliberate pause delays neither
 // Serve's end nor Close. If it is not ok, the client has gone and the call is not executed.
 func (c *call) delay(ctx context.Context, d time.Duration) (ok bool) {

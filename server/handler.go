@@ -205,7 +205,7 @@ func (c *call) serve(ctx context.Context) {
 		c.commitLate(ctx, decision) // which ends the call
 	}
 	defer c.end()
-	if !c.putOff(ctx, decision.Delay) {
+	if !c.delay(ctx, decision.Delay) {
 		return
 	}
 	if decision.Refuse == fault.LoseRequest {

@@ -358,6 +358,35 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
+// TestGoneClientsLeave: a put whose client has gone ends although the disk is slow.
+func TestGoneClientsLeave(t *testing.T) {
+	disk := newSlowDisk()
+	v := serve(t, server.Config{}, seam.OnFS(disk))
+	first := disk.hold(func() error {
+		_, err := v.put(t.Context(), strings.Repeat("x", longText))
+		return err
+	})
+	impatient, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if _, err := v.put(impatient, "second"); code(err) != "timeout" {
+		t.Errorf("a second call: %v, want a time-out", err)
+	}
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		running := of(scrape(t, v.get, v.endpoint), "runnel_calls_running", "")
+		if running == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Errorf("%v calls are under way, want the first alone", running)
+			break
+		}
+	}
+	disk.release()
+	if err := <-first; err != nil {
+		t.Errorf("the first: %v", err)
+	}
+}
+
 func TestClosedListener(t *testing.T) {
 	s, err := server.Open(t.Context(), server.Config{Memory: true, Logger: quiet})
 	if err != nil {

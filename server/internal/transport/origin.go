@@ -33,9 +33,10 @@ type Request struct {
 	// Pauses is the number of pauses of the process before the connection was accepted.
 	Pauses uint64
 
-	conn    *earlyConn // nil: another server's
-	follows bool       // see follows
-	whole   bool       // BodyRead was called
+	conn    *earlyConn    // nil: another server's
+	watched *shortcutConn // whose client is watched from BodyRead on; nil: net/http watches it
+	follows bool          // see follows
+	whole   bool          // BodyRead was called
 	read    bootclock.Instant
 }
 
@@ -54,6 +55,7 @@ func Begin(r *http.Request, pauses *pause.Watch) (*Request, error) {
 	if err := pauses.Check(conn.pauses, now); err != nil {
 		return nil, err
 	}
+	q.watched, _ = r.Context().Value(shortcutKey{}).(*shortcutConn)
 	conn.serve(+1)
 	return q, nil
 }
@@ -64,12 +66,18 @@ func (q *Request) BodyRead() {
 	if q.follows {
 		q.whole, q.read = true, q.conn.lastRead()
 	}
+	if q.watched != nil {
+		q.watched.watchClient()
+	}
 }
 
 // End ends the service of the request.
 func (q *Request) End() {
 	if q.conn == nil {
 		return
+	}
+	if q.watched != nil {
+		q.watched.unwatchClient()
 	}
 	if q.follows {
 		q.conn.nextRequest(q.whole && q.conn.lastRead() != q.read)

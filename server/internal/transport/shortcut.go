@@ -25,8 +25,8 @@ import (
 // The reason is speed: net/http watches a connection during a call, with a goroutine and several
 // deadlines for each call, and so takes up to a quarter of a small call's processor time: see
 // bench/README.md. The shortcut too reads requests with net/http's ReadRequest, and answers with
-// its Header.Write. Only the watch is missing: if the client leaves during a call, the call is
-// served to its end, unless it waits on purpose (WatchClient).
+// its Header.Write. Only the watch comes later: if the client leaves in the first second of a call,
+// the call may be served to its end.
 type shortcut struct {
 	handler http.Handler
 	hand    func(conn net.Conn)
@@ -53,6 +53,7 @@ type shortcutConn struct {
 	readBy time.Time // the read deadline
 	// bodyIsHere is set if the body of the request in progress is in a buffer.
 	bodyIsHere bool
+	watch      clientWatch
 	answer     shortcutAnswer
 }
 
@@ -89,8 +90,10 @@ func (s *shortcut) take(ctx context.Context, conn *earlyConn) {
 	ctx = context.WithValue(ctx, http.LocalAddrContextKey, conn.LocalAddr())
 	ctx = context.WithValue(ctx, connKey{}, conn)
 	ctx = context.WithValue(ctx, shortcutKey{}, c)
+	ctx, c.watch.gone = context.WithCancel(ctx)
 	go func() {
 		handOn := s.serve(ctx, c)
+		c.watch.gone()
 		s.leave(c)
 		if handOn {
 			s.hand(c.conn)
@@ -256,30 +259,6 @@ func (s *shortcut) handle(c *shortcutConn, r *http.Request) (ok bool) {
 	c.answer.begin()
 	s.handler.ServeHTTP(&c.answer, r)
 	return c.answer.status != 0 // otherwise the client has gone, or its body is not whole
-}
-
-// WatchClient returns a context that ends when the client of a call goes, also on the shortcut. The
-// request's body must have been read. The caller calls stop; stop waits.
-func WatchClient(ctx context.Context) (watched context.Context, stop func()) {
-	watched, cancel := context.WithCancel(ctx)
-	c, ok := ctx.Value(shortcutKey{}).(*shortcutConn)
-	if !ok {
-		return watched, cancel // net/http watches it
-	}
-	c.readUntil(time.Time{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, err := c.in.Peek(1)
-		if err != nil {
-			cancel() // by stop, or by the client
-		}
-	}()
-	return watched, func() {
-		c.readUntil(time.Unix(1, 0))
-		<-done
-		cancel()
-	}
 }
 
 // linger ends a connection so that its client can read the answer: if further bytes came to a

@@ -509,18 +509,29 @@ func TestShortcutBreaksOff(t *testing.T) {
 	}
 }
 
-// TestWatchClient: a call that waits on purpose notices that its client has gone. If the client
-// stays, the call and its connection go on.
+// served is a handler as the server's: it reads the body, and then serves the call.
+func served(call func(w http.ResponseWriter, r *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		request, err := Begin(r, pause.New())
+		if err != nil {
+			panic(http.ErrAbortHandler)
+		}
+		defer request.End()
+		_, _ = io.ReadAll(r.Body)
+		request.BodyRead()
+		call(w, r)
+	}
+}
+
+// TestWatchClient: a call that waits notices that its client has gone. If the client stays, the call
+// and its connection go on, also if the client sends the next request meanwhile.
 func TestWatchClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gone := make(chan time.Duration, 1)
-		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, _ = io.ReadAll(r.Body)
-			watched, stop := WatchClient(r.Context())
-			defer stop()
+		_, dial := piped(t, served(func(w http.ResponseWriter, r *http.Request) {
 			began := time.Now()
 			select {
-			case <-watched.Done():
+			case <-r.Context().Done():
 				gone <- time.Since(began)
 			case <-time.After(time.Hour):
 				w.WriteHeader(http.StatusOK)
@@ -530,11 +541,36 @@ func TestWatchClient(t *testing.T) {
 		for range 3 {
 			answerTo(t, conn, plainCall("", "x"))
 		}
+		go func() { _, _ = io.WriteString(conn, plainCall("", "x")+plainCall("", "x")) }()
+		in := bufio.NewReader(conn)
+		for range 2 {
+			if answer, err := http.ReadResponse(in, nil); err != nil || answer.StatusCode != http.StatusOK {
+				t.Errorf("a call behind another one: %v, %v", answer, err)
+			}
+		}
 		_, _ = io.WriteString(conn, plainCall("", "x"))
 		time.Sleep(time.Minute)
 		_ = conn.Close()
 		if after := <-gone; after != time.Minute {
 			t.Errorf("it learnt of it after %v", after)
 		}
+	})
+}
+
+// TestAnExpiredConnectionKeepsItsCall: the pause of the process ends the reading of a connection. Its
+// call is not cancelled by that, since the client is there.
+func TestAnExpiredConnectionKeepsItsCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, dial := piped(t, served(func(w http.ResponseWriter, r *http.Request) {
+			conn, _ := r.Context().Value(connKey{}).(*earlyConn)
+			time.Sleep(2 * watchAfter)
+			conn.expire()
+			time.Sleep(time.Minute)
+			if err := r.Context().Err(); err != nil {
+				t.Error(err)
+			}
+			w.WriteHeader(http.StatusOK)
+		}))
+		answerTo(t, dial(), plainCall("", "x"))
 	})
 }

@@ -4,8 +4,8 @@
 //
 // Plain calls over unencrypted HTTP/1.1 do not go through net/http's server but through a shorter
 // path of this package (see shortcut). A handler sees no difference, and nothing outside this
-// package knows of it. A call on that path is served to its end although its client has gone, since
-// only WatchClient reads the connection meanwhile.
+// package knows of it. A call on that path learns that its client has gone, but not in its first
+// second (see watchAfter).
 package transport
 
 import (
