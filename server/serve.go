@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/runnel-stream/runnel/server/internal/transport"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // Serve answers on the listener, which it closes, until ctx ends. It speaks HTTP/1.1, and
@@ -16,7 +17,23 @@ import (
 // listener failed or calls had to be cut off. The data directory stays open: see Close.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	s.pauses.Start(s.paused)
+	returned := make(chan struct{})
+	defer close(returned)
+	defer context.AfterFunc(ctx, func() { s.rush(returned) })()
 	return transport.Serve(ctx, listener, s.transport())
+}
+
+// rush lets puts go on that wait for the log's pace. Otherwise they could wait for longer than
+// Config.ShutdownTimeout.
+func (s *Server) rush(until <-chan struct{}) {
+	s.mu.Lock()
+	engine := s.mu.engine
+	s.mu.Unlock()
+	if engine == nil {
+		return
+	}
+	defer wal.Rush(engine.log)()
+	<-until
 }
 
 func (s *Server) transport() transport.Config {

@@ -13,6 +13,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/pause"
 	"github.com/runnel-stream/runnel/server/internal/serverclock"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // Server serves one data directory. Its methods are safe for concurrent use.
@@ -183,6 +184,7 @@ func (s *Server) Close(ctx context.Context) error {
 	if engine == nil {
 		return nil
 	}
+	defer wal.Rush(engine.log)()
 	select {
 	case <-idle:
 	case <-ctx.Done(): // the log refuses them once it is closed

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -87,4 +88,91 @@ func TestSlowCheckpoints(t *testing.T) {
 			t.Errorf("caller %d has waited for %v", n, took)
 		}
 	}
+}
+
+// TestEndBesidePacedPuts: the end of a server answers the puts that wait for a checkpoint, whether
+// Serve or Close comes first.
+func TestEndBesidePacedPuts(t *testing.T) {
+	text := strings.Repeat("x", 400_000)
+	for name, c := range map[string]struct {
+		put func(v *served) (code string)
+		end func(v *served) error
+	}{
+		"Serve": {
+			func(v *served) string { _, err := v.put(context.Background(), text); return code(err) },
+			func(v *served) error { v.stop(); return v.ended() },
+		},
+		"Close": {
+			func(v *served) string {
+				_, body := ask(v.Server, "Kinesis_20131202.PutRecord", map[string]any{
+					"StreamName": "s", "PartitionKey": "k", "Data": text,
+				})
+				return map[bool]string{true: "ok", false: body}[strings.Contains(body, "shardId-")]
+			},
+			func(v *served) error {
+				go func() { _ = v.Close(context.Background()) }()
+				return nil
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := serveWithHungSegments(t)
+			stop := make(chan struct{})
+			ended := pacedPuts(t, stop, func() string { return c.put(v) })
+			close(stop)
+			if err := c.end(v); err != nil {
+				t.Error(err)
+			}
+			select {
+			case <-ended:
+			case <-time.After(5 * time.Second):
+				t.Error("puts still wait")
+			}
+		})
+	}
+}
+
+// serveWithHungSegments returns a server whose first checkpoint lasts until the end of the test.
+func serveWithHungSegments(t *testing.T) *served {
+	t.Helper()
+	hang := make(chan struct{})
+	disk := vfs.Inject(vfs.NewMem(), func(op vfs.Op) error {
+		if op.Kind == vfs.OpSync && strings.HasSuffix(op.Name, ".seg") {
+			<-hang
+		}
+		return nil
+	})
+	v := serve(t, server.Config{LogFileSize: 1 << 20}, seam.OnFS(disk))
+	t.Cleanup(func() { close(hang) })
+	return v
+}
+
+// pacedPuts puts records, and returns once all the puts wait. They end after stop.
+func pacedPuts(t *testing.T, stop chan struct{}, put func() (code string)) (ended chan struct{}) {
+	t.Helper()
+	var group sync.WaitGroup
+	var puts atomic.Int32
+	for range 8 {
+		group.Go(func() {
+			for {
+				if got := put(); got != "ok" {
+					t.Errorf("a put: %.200s", got)
+					return
+				}
+				puts.Add(1)
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for before := int32(-1); before < puts.Load(); {
+		before = puts.Load()
+		time.Sleep(time.Second)
+	}
+	ended = make(chan struct{})
+	go func() { group.Wait(); close(ended) }()
+	return ended
 }

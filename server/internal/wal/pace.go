@@ -36,6 +36,14 @@ func (l *Log) SequencePaced(ctx context.Context, size int, fn func(tx *Tx)) erro
 	return sequence(ctx, l, size, paced, fn)
 }
 
+// Rush lets paced callers go on as all others do, until end is called. A server that shuts down
+// uses it: its calls must finish in time, and what they may put is bounded by the memory of their
+// bodies.
+func Rush(l *Log) (end func()) {
+	l.room.rush(+1)
+	return sync.OnceFunc(func() { l.room.rush(-1) })
+}
+
 // pace is how far the log may grow during a checkpoint.
 type pace struct {
 	from, room LSN

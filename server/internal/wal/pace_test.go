@@ -143,6 +143,7 @@ func TestAPaceEnds(t *testing.T) {
 	for name, end := range map[string]func(s *slowed) (want error){
 		"with its checkpoint":           func(s *slowed) error { s.end <- nil; return nil },
 		"with its checkpoint's failure": func(s *slowed) error { s.end <- failure; return nil },
+		"when the server shuts down":    func(s *slowed) error { Rush(s.Log); return nil },
 		"with its caller's context":     func(s *slowed) error { s.cancel(); return context.Canceled },
 		"when the log is obstructed":    func(s *slowed) error { s.Obstruct(failure); return failure },
 		"when the log fails":            func(s *slowed) error { s.poison(failure); return failure },
@@ -261,6 +262,28 @@ func TestPacedCallersKeepTheirOrder(t *testing.T) {
 			t.Errorf("%d callers were slowed down", slowed)
 		}
 		q.goesOn("last")
+	})
+}
+
+// TestARush lasts until its end, and two at once until the end of both.
+func TestARush(t *testing.T) {
+	inQueue(t, func(q *queuing) {
+		q.add(-roomSize, 0)
+		q.pace(1)
+		q.comes("before", smallSize, true)
+		q.goesOn("")
+		q.rush(+1)
+		q.goesOn("before")
+		q.rush(+1)
+		q.rush(-1)
+		q.pace(2) // a tick
+		q.comes("in it", smallSize, true)
+		q.goesOn("in it")
+		q.rush(-1)
+		q.comes("after", smallSize, true)
+		q.goesOn("")
+		q.unpace()
+		q.goesOn("after")
 	})
 }
 

@@ -41,6 +41,7 @@ type room struct {
 		most   LSN           // the end beyond which paced callers wait; 0: none
 		paced  []*roomWaiter // that wait for it, the oldest first
 		slowed int           // callers that have waited for it
+		rushes int           // while there are any, none waits
 	}
 }
 
@@ -108,7 +109,7 @@ func (r *room) bypasses(size int64) bool {
 
 // beyond reports whether size bytes more make the log too long for a paced caller.
 func (r *room) beyond(size int64) bool {
-	return r.mu.most > 0 && r.mu.landed+LSN(r.queued.Load()+size) > r.mu.most
+	return r.mu.most > 0 && r.mu.rushes == 0 && r.mu.landed+LSN(r.queued.Load()+size) > r.mu.most
 }
 
 // slow makes a paced caller wait until the log is short enough.
@@ -132,10 +133,24 @@ func (r *room) unpace() (slowed int) {
 	defer r.mu.Unlock()
 	slowed, r.mu.slowed = r.mu.slowed, 0
 	r.mu.most = 0
+	r.hasten()
+	return slowed
+}
+
+// rush changes the number of rushes by one.
+func (r *room) rush(by int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.rushes += by; r.mu.rushes > 0 {
+		r.hasten()
+	}
+}
+
+// hasten lets paced callers wait for their turn alone.
+func (r *room) hasten() {
 	r.mu.waiting = append(r.mu.waiting, r.mu.paced...)
 	r.mu.paced = nil
 	r.admit()
-	return slowed
 }
 
 // leave removes a waiter that gave up.
