@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -24,6 +25,7 @@ import (
 
 const (
 	healthTimeout = 5 * time.Second        // of one question
+	healthLast    = time.Second            // of the last one at least, as --wait ends
 	healthPause   = 100 * time.Millisecond // between two
 )
 
@@ -34,8 +36,8 @@ func healthCommand(con *console.Console) *cobra.Command {
 		Use:   "health",
 		Short: "Ask whether a server or a proxy answers: for containers and scripts",
 		Long: `Ask whether a server or a proxy answers. It needs no key. The status is 0 if it
-answers calls, 1 if it says that it does not (the reason is printed), and 3 if nothing answers
-there.`,
+answers calls, 1 if it says that it does not (the reason is printed), and 3 if no runnel server or
+proxy answers there.`,
 		Example: `  runnel health --wait 30s
   runnel health --endpoint https://streams.internal:4567`,
 		Args: usage.NoArgs,
@@ -63,6 +65,9 @@ func runHealth(
 		return err
 	}
 	for until := time.Now().Add(wait); ; {
+		if wait > 0 {
+			client.Timeout = min(healthTimeout, max(time.Until(until), healthLast))
+		}
 		answer, err := askHealth(ctx, client, endpoint)
 		if err == nil {
 			con.Say("%s: %s", endpoint, answer)
@@ -106,7 +111,17 @@ func askHealth(ctx context.Context, client *http.Client, endpoint string) (strin
 		return "", exit.Usage("--endpoint %s: %w", endpoint, errors.Join(errNoURL, err))
 	}
 	answer, err := client.Do(r)
-	if err != nil {
+	var untrusted *tls.CertificateVerificationError
+	var failed *url.Error
+	switch {
+	case ctx.Err() != nil:
+		return "", exit.ErrInterrupt
+	case errors.As(err, &untrusted):
+		return "", exit.Outside(err)
+	case errors.As(err, &failed) && failed.Timeout():
+		return "", exit.Outside(fmt.Errorf("no answer from %s within %v", endpoint,
+			client.Timeout.Round(time.Millisecond)))
+	case err != nil:
 		return "", exit.Outside(fmt.Errorf("no server answers: %w", err))
 	}
 	defer func() { _ = answer.Body.Close() }()
@@ -114,9 +129,22 @@ func askHealth(ctx context.Context, client *http.Client, endpoint string) (strin
 	if err != nil {
 		return "", exit.Outside(fmt.Errorf("%s: %w", endpoint, err))
 	}
-	said := strings.TrimSpace(string(text))
-	if answer.StatusCode != http.StatusOK {
-		return "", exit.No(fmt.Sprintf("%s answers %s: %s", endpoint, answer.Status, said))
+	return readHealth(endpoint, answer, strings.TrimSpace(string(text)))
+}
+
+// readHealth judges an answer to GET /health. Only runnel's own say anything about the health of a
+// server or proxy: another program at the address may answer 200 to every path.
+func readHealth(endpoint string, answer *http.Response, said string) (string, error) {
+	first, _, _ := strings.Cut(said, "\n")
+	switch {
+	case answer.StatusCode == http.StatusOK && first == "ok":
+		return said, nil
+	case answer.StatusCode == http.StatusServiceUnavailable:
+		return "", &exit.Error{
+			Status: exit.StatusNo,
+			Err:    fmt.Errorf("%s answers %s: %s", endpoint, answer.Status, said),
+		}
 	}
-	return said, nil
+	return "", exit.Outside(fmt.Errorf("%s answers GET /health with %s (%.200q): want a runnel "+
+		"server or proxy there: check --endpoint", endpoint, answer.Status, first))
 }

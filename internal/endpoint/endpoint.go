@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -46,8 +47,13 @@ func Hint(err error, stream string) error {
 	return err
 }
 
-// StartHint adds a remedy to the error of a server on this machine that is not running.
+// StartHint adds a remedy to the error of a server on this machine that is not running, and to the
+// error about a server's certificate of an unknown authority.
 func StartHint(err error) error {
+	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
+		return fmt.Errorf("%w; name the server's authority with AWS_CA_BUNDLE, as "+
+			"AWS_CA_BUNDLE=runnel-data/tls/ca.pem", err)
+	}
 	var refused *net.OpError
 	if !errors.As(err, &refused) || !errors.Is(refused, syscall.ECONNREFUSED) {
 		return err
