@@ -37,6 +37,9 @@ func explain(err error) error {
 		why = "the bucket is in another region: name it with --region or AWS_REGION"
 	case awserr.Code(err) == awserr.CodeNoSuchBucket:
 		why = "there is no such bucket: create it, or check its name and the endpoint"
+	case strangerOf(err) != "":
+		why = fmt.Sprintf("the server at %s has another API: name S3's URL with --s3-endpoint or "+
+			"AWS_ENDPOINT_URL_S3", strangerOf(err))
 	case status == http.StatusForbidden:
 		why = "the role needs s3:GetObject and s3:ListBucket there, and to archive s3:PutObject, " +
 			"and the keys must be valid"
@@ -68,4 +71,18 @@ func regionOf(err error) string {
 		return ""
 	}
 	return answer.Response.Header.Get("X-Amz-Bucket-Region")
+}
+
+// strangerOf returns the address of a server that answers as Kinesis and DynamoDB do, or "".
+// AWS_ENDPOINT_URL may name one, and is for every API. S3 has another header for its request id.
+func strangerOf(err error) string {
+	var answer *smithyhttp.ResponseError
+	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Request == nil {
+		return ""
+	}
+	header := answer.Response.Header
+	if header.Get("X-Amzn-Requestid") == "" || header.Get("X-Amz-Request-Id") != "" {
+		return ""
+	}
+	return answer.Response.Request.URL.Host
 }
