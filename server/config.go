@@ -14,6 +14,7 @@ import (
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/internal/wire"
 	"github.com/runnel-stream/runnel/server/internal/catalogue"
+	"github.com/runnel-stream/runnel/server/internal/kinesis"
 	"github.com/runnel-stream/runnel/server/internal/limit"
 )
 
@@ -244,11 +245,11 @@ func (c Config) check() (faults []error) {
 		fmt.Sprintf("want at least %d, the longest body", wire.MaxBody))
 	fault(c.SyncInterval < 0, "SyncInterval", c.SyncInterval, "want 0 or more")
 	fault(c.MemoryLimit != 0 && c.MemoryLimit < minMemoryLimit, "MemoryLimit", c.MemoryLimit,
-		fmt.Sprintf("want at least %d, 16 MiB", minMemoryLimit))
+		fmt.Sprintf("want at least %d bytes, 16MiB", minMemoryLimit))
 	fault(c.MemoryLimit != 0 && !c.Memory, "MemoryLimit", c.MemoryLimit,
 		"want it with Memory alone: a disk has a limit of its own")
 	fault(c.ItemsMemory != 0 && c.ItemsMemory < minItemsMemory, "ItemsMemory", c.ItemsMemory,
-		fmt.Sprintf("want at least %d, 1 MiB: an item may have 400 KiB", minItemsMemory))
+		fmt.Sprintf("want at least %d bytes, 1MiB: an item may have 400 KiB", minItemsMemory))
 	fault(c.ShutdownTimeout < 0, "ShutdownTimeout", c.ShutdownTimeout, "want 0 or more")
 	return append(faults, c.checkStreams()...)
 }
@@ -256,8 +257,10 @@ func (c Config) check() (faults []error) {
 // checkStreams checks names and shards before anything is opened. CreateStream has the same rules.
 func (c Config) checkStreams() (faults []error) {
 	given := map[string]bool{}
+	room := c.MemoryLimit - c.MemoryLimit/4 // which the log may take
 	for _, stream := range c.Streams {
 		var want string
+		room -= kinesis.ShardMemory * int64(stream.Shards)
 		switch {
 		case len(stream.Name) > maxStreamName || !catalogue.IsName(stream.Name):
 			want = fmt.Sprintf("want a name of 1 to %d characters: letters (a-z, A-Z), digits, "+
@@ -266,6 +269,9 @@ func (c Config) checkStreams() (faults []error) {
 			want = fmt.Sprintf("want 1 to %d shards", catalogue.MaxShards)
 		case given[stream.Name]:
 			want = "the name is given twice: give each stream once"
+		case c.MemoryLimit != 0 && room < 0:
+			want = "want fewer shards, or a larger MemoryLimit (--memory): a shard takes 4 KiB, and " +
+				"the log up to a quarter"
 		default:
 			given[stream.Name] = true
 			continue

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -439,7 +440,7 @@ func TestConfigFaults(t *testing.T) {
 	})
 	for _, want := range []string{
 		`Account is "me"`, `Region is "Mars!"`, "MaxBodies is 1", "SyncInterval is -1", "ShutdownTimeout is -1",
-		"ItemsMemory is 1: want at least 1048576, 1 MiB",
+		"ItemsMemory is 1: want at least 1048576 bytes, 1MiB",
 		`Streams is "s" with 0 shards`, `Limits is "none": `, `Faults is "x": `, "Credentials is 1 bytes long",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -452,6 +453,29 @@ func TestConfigFaults(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "not a name") {
 		t.Errorf("a stream that cannot be: %v", err)
+	}
+}
+
+// Streams of the configuration whose shards do not fit into the memory are refused before a start.
+func TestStreamsBeyondTheMemory(t *testing.T) {
+	for _, c := range []struct {
+		shards []int
+		want   string
+	}{
+		{shards: []int{3072}},
+		{[]int{3073}, `Streams is "s0" with 3073 shards: want fewer shards, or a larger MemoryLimit`},
+		{[]int{3000, 73}, `Streams is "s1" with 73 shards: want fewer shards`},
+	} {
+		cfg := server.Config{Memory: true, MemoryLimit: 16 << 20, Logger: quiet}
+		for i, shards := range c.shards {
+			cfg.Streams = append(cfg.Streams, server.StreamSpec{
+				Name: "s" + strconv.Itoa(i), Shards: shards,
+			})
+		}
+		if err := cfg.Validate(); (err != nil) != (c.want != "") ||
+			err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v shards: %v, want %q", c.shards, err, c.want)
+		}
 	}
 }
 

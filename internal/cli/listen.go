@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 
 	"github.com/runnel-stream/runnel/internal/exit"
 )
@@ -40,6 +42,9 @@ func looksNumeric(host string) bool {
 // listen opens the port of a flag's address, which checkAddr has passed.
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = fmt.Errorf("%w; another program listens there: stop it, or take another port", err)
+	}
 	if err != nil {
 		return nil, exit.Outside(fmt.Errorf("%s %s: %w", flag, addr, err))
 	}

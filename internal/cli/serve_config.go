@@ -94,10 +94,11 @@ func (f *serveFlags) check(cfg server.Config) error {
 	}
 	flags := map[string]string{
 		"Limits": "--limits", "Faults": "--chaos", "Credentials": "--auth " + f.auth,
-		"AllowOrigins": "--allow-origin", "MemoryLimit": "--memory",
-		"ItemsMemory": "--items-memory",
-		"Streams":     "--stream: " + fault.Value,
-		"Region":      "--region: " + fault.Value,
+		"AllowOrigins": "--allow-origin",
+		"MemoryLimit":  "--memory=" + f.memory.String(),
+		"ItemsMemory":  "--items-memory " + f.itemsMemory,
+		"Streams":      "--stream: " + fault.Value,
+		"Region":       "--region: " + fault.Value,
 	}
 	if flag := flags[fault.Field]; flag != "" {
 		return exit.Usage("%s: %w", flag, fault.Err)

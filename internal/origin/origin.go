@@ -18,7 +18,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Guard decides which pages may call. The pages of this machine always may: those of localhost, of
@@ -56,6 +58,14 @@ func parse(text string) (origin, host string, err error) {
 		return "", "", errors.New("it has no host name")
 	case u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
 		return "", "", errors.New("it has more than that")
+	}
+	if strings.ContainsFunc(u.Host, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		return "", "", errors.New("its host name has letters beyond ASCII: want it as browsers " +
+			"send it, as xn--…")
+	}
+	if n, err := strconv.Atoi(u.Port()); u.Port() != "" &&
+		(err != nil || n < 1 || n > 65535 || u.Port()[0] == '0') {
+		return "", "", fmt.Errorf("its port is %s: want 1 to 65535", u.Port())
 	}
 	host = u.Host
 	port, own := u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]

@@ -110,13 +110,17 @@ func TestTwoOrigins(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"app.example.com":          "its scheme is neither http nor https",
-		"*":                        "its scheme is neither",
-		"https://*.example.com":    "it has no host name",
-		"https://":                 "it has no host name",
-		"https://app.example/path": "it has more than that",
-		"https://me@app.example":   "it has more than that",
-		"http://%":                 "it is no URL",
+		"app.example.com":           "its scheme is neither http nor https",
+		"*":                         "its scheme is neither",
+		"https://*.example.com":     "it has no host name",
+		"https://":                  "it has no host name",
+		"https://app.example/path":  "it has more than that",
+		"https://me@app.example":    "it has more than that",
+		"http://%":                  "it is no URL",
+		"https://app.example:0":     "its port is 0: want 1 to 65535",
+		"https://app.example:0443":  "its port is 0443",
+		"https://app.example:65536": "its port is 65536",
+		"https://bücher.example":    "its host name has letters beyond ASCII: want it as browsers",
 	} {
 		_, err := New([]string{text})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), text) {

@@ -111,7 +111,7 @@ func (r *Report) rows() []row {
 		{"overlapping links", "", &r.Overlaps, true},
 		{"damaged objects", "counts and checksums are as the links say", &r.Damaged, true},
 		{"misplaced records", "", &r.Misplaced, true},
-		{"archived twice", "no position stands in two places", &r.Twice, true},
+		{"archived twice", "no position is in two places", &r.Twice, true},
 		{"order in shards", "positions only grow", &r.Disorder, true},
 		{"parents", "children follow their parents' ends", &r.Parents, true},
 		{"stray objects", "", &r.Stray, true},

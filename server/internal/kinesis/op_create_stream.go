@@ -119,6 +119,11 @@ func (s *Service) EnsureStream(
 	err := s.plans["CreateStream"].validate(in)
 	if err == nil && s.streams.peek(world, name, s.streams.clock.read()) == nil {
 		st, shards := in.stream(world)
+		room := ShardMemory * int64(shards)
+		if err := s.streams.memory.Take(room); err != nil {
+			return fmt.Errorf("make stream %q: %w", name, err)
+		}
+		defer s.streams.memory.GiveBack(room)
 		err = s.streams.change(ctx, createSize(shards), func(tx *wal.Tx, now moment) error {
 			if s.streams.catalogue.Find(world, name, now) != nil {
 				return nil
