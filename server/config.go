@@ -270,8 +270,8 @@ func (c Config) checkStreams() (faults []error) {
 		case given[stream.Name]:
 			want = "the name is given twice: give each stream once"
 		case c.MemoryLimit != 0 && room < 0:
-			want = "want fewer shards, or a larger MemoryLimit (--memory): a shard takes 4 KiB, and " +
-				"the log up to a quarter"
+			want = "want fewer shards, or a larger MemoryLimit (--memory): a shard takes 4 KiB, " +
+				"and the log up to a quarter"
 		default:
 			given[stream.Name] = true
 			continue

@@ -71,7 +71,7 @@ func (a *archive) Put(name string, mode fs.FileMode, size int64, r io.Reader) er
 	return err
 }
 
-// finish ends the file and makes it durable. It attempts every step.
+// finish ends the file and makes it durable. It attempts every step, and leaves the file open.
 func (a *archive) finish() error {
-	return errors.Join(a.tar.Close(), a.pack.Close(), a.file.Sync(), a.file.Close())
+	return errors.Join(a.tar.Close(), a.pack.Close(), a.file.Sync())
 }

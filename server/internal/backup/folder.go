@@ -5,19 +5,20 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 )
 
 // folder is a Target: a folder of the operating system. Put syncs each file, and finish the names.
-type folder struct{ path string }
+// Both keep to the folder that was opened, also if another one has its name meanwhile.
+type folder struct{ root *os.Root }
 
 // Put implements Target.
 func (f *folder) Put(name string, mode fs.FileMode, size int64, r io.Reader) error {
-	full := filepath.Join(f.path, filepath.FromSlash(name))
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+	if err := f.root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return err
 	}
@@ -30,10 +31,10 @@ func (f *folder) Put(name string, mode fs.FileMode, size int64, r io.Reader) err
 
 // finish makes the names in the folder durable.
 func (f *folder) finish() error {
-	return filepath.WalkDir(f.path, func(path string, entry fs.DirEntry, err error) error {
+	return fs.WalkDir(f.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return syncDir(path)
+		return syncDir(filepath.Join(f.root.Name(), filepath.FromSlash(name)))
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/runnel-stream/runnel/internal/vfs"
 	"github.com/runnel-stream/runnel/server/internal/fsck"
+	"github.com/runnel-stream/runnel/server/internal/wal"
 )
 
 // Errors of To about the target, before anything was written.
@@ -24,26 +25,30 @@ var (
 	ErrParent = errors.New("the folder around it is missing")
 )
 
-// incomplete is added to the target's name until the copy is whole and durable.
-const incomplete = ".incomplete"
-
 // To copies the data directory dir to a new packed tar file, if the target's name says so, or to a
 // new or empty folder. The target gets its name when it is complete and durable. After an
 // error there is no target. Errors: ErrExists, ErrInside, ErrEnding, ErrParent, and Run's.
 func To(ctx context.Context, dir, to string) (*Report, error) {
+	// First, since the target of a folder that is no data directory is often in it.
+	if err := wal.CheckFormat(vfs.ReadOnly(vfs.OS{}), filepath.ToSlash(dir)); err != nil {
+		return nil, err
+	}
 	if err := check(dir, to); err != nil {
 		return nil, fmt.Errorf("%s: %w", to, err)
 	}
-	part := filepath.Clean(to) + incomplete
-	if err := os.RemoveAll(part); err != nil { // of a backup that was killed
-		return nil, err
-	}
-	report, err := write(ctx, dir, to, part)
-	if err == nil {
-		err = publish(part, to)
+	p, err := newPart(to)
+	if errors.Is(err, ErrExists) {
+		err = fmt.Errorf("%s: %w", to, err)
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(part))
+		return nil, err
+	}
+	report, err := write(ctx, dir, to, p)
+	if err == nil {
+		err = p.publish(to)
+	}
+	if err != nil {
+		return nil, errors.Join(err, p.discard())
 	}
 	report.To = to
 	return report, nil
@@ -51,11 +56,11 @@ func To(ctx context.Context, dir, to string) (*Report, error) {
 
 // check checks the target.
 func check(dir, to string) error {
-	data, err := filepath.Abs(dir)
+	data, err := resolved(dir)
 	if err != nil {
 		return err
 	}
-	target, err := filepath.Abs(to)
+	target, err := resolved(to)
 	if err != nil {
 		return err
 	}
@@ -83,6 +88,23 @@ func check(dir, to string) error {
 	return nil
 }
 
+// resolved returns the absolute path without symbolic links, of which the end may be missing.
+func resolved(name string) (string, error) {
+	full, err := filepath.Abs(name)
+	if err != nil {
+		return "", err
+	}
+	for at := full; ; at = filepath.Dir(at) {
+		target, err := filepath.EvalSymlinks(at)
+		if err == nil {
+			return filepath.Join(target, strings.TrimPrefix(full, at)), nil
+		}
+		if at == filepath.Dir(at) {
+			return full, nil
+		}
+	}
+}
+
 // checkParent checks the folder that the target will be in.
 func checkParent(parent string) error {
 	info, err := os.Stat(parent)
@@ -95,29 +117,25 @@ func checkParent(parent string) error {
 	return err
 }
 
-func write(ctx context.Context, dir, to, part string) (*Report, error) {
+func write(ctx context.Context, dir, to string, p *part) (*Report, error) {
 	if !IsArchive(to) {
-		if err := os.Mkdir(part, 0o755); err != nil {
+		root, err := os.OpenRoot(p.name)
+		if err != nil {
 			return nil, err
 		}
-		target := &folder{path: part}
+		target := &folder{root}
 		report, err := Run(ctx, vfs.OS{}, filepath.ToSlash(dir), target)
 		if err == nil {
 			err = target.finish()
 		}
-		if err == nil {
-			err = report.check(ctx, part, to)
+		if err = errors.Join(err, root.Close()); err == nil {
+			err = report.check(ctx, p.name, to)
 		}
 		return report, err
 	}
-	// the file may hold the key of the certificate authority
-	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	target, err := newArchive(p.made, to)
 	if err != nil {
 		return nil, err
-	}
-	target, err := newArchive(file, to)
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
 	}
 	report, err := Run(ctx, vfs.OS{}, filepath.ToSlash(dir), target)
 	failed := target.finish()
@@ -146,21 +164,6 @@ func (r *Report) check(ctx context.Context, dir, as string) error {
 		r.Damage = append(r.Damage, d)
 	}
 	return nil
-}
-
-// publish gives the complete copy its name, unless something has that name meanwhile.
-func publish(part, to string) error {
-	if IsArchive(to) {
-		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-			return errors.Join(ErrExists, err)
-		}
-	} else if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(ErrExists, err)
-	}
-	if err := os.Rename(part, to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(filepath.Clean(to)))
 }
 
 func syncDir(dir string) error { return vfs.OS{}.SyncDir(filepath.ToSlash(dir)) }
