@@ -60,29 +60,30 @@ func Repair(
 	return report, err
 }
 
-// planned plans the repair that loses the least. The log reaches back to the older snapshot: it has
-// the newest records of a damaged segment, which the newest snapshot only refers to. But the log
-// between the two may be damaged itself.
+// planned plans the repair that loses the least. The newest snapshot only refers to records; the log
+// from an older state on has those of a damaged segment. The log reaches back to the older snapshot,
+// and in a young directory to its own beginning. But that part of the log may be damaged itself.
 func planned(
 	ctx context.Context, cfg wal.Config, base *RepairReport, numbers Numbers,
 ) (*repairer, error) {
-	best, err := planOne(ctx, cfg, base, numbers)
-	if err != nil || best.report.loss() == (loss{}) {
-		return best, err
+	var best *repairer
+	for cfg.Base = wal.BaseNewest; cfg.Base <= wal.BaseEmpty; cfg.Base++ {
+		r, err := planOne(ctx, cfg, base, numbers)
+		if err != nil {
+			return nil, err
+		}
+		r.base = cfg.Base
+		if best == nil || r.report.loss().below(best.report.loss()) && r.report.Refused == "" {
+			best = r
+		}
+		if best.report.loss() == (loss{}) {
+			return best, nil
+		}
+		if err := r.log.Close(ctx); err != nil {
+			return nil, err
+		}
 	}
-	whole := best.report.loss()
-	if err := best.log.Close(ctx); err != nil {
-		return nil, err
-	}
-	cfg.Older = true
-	older, err := planOne(ctx, cfg, base, numbers)
-	if err != nil || older.report.loss().below(whole) && older.report.Refused == "" {
-		return older, err
-	}
-	if err := older.log.Close(ctx); err != nil {
-		return nil, err
-	}
-	cfg.Older = false
+	cfg.Base = best.base
 	return planOne(ctx, cfg, base, numbers)
 }
 
@@ -109,6 +110,7 @@ type repairer struct {
 	records *shardlog.Repairer
 	report  *RepairReport
 	numbers Numbers
+	base    wal.Base
 	next    shardlog.ID // the id of the next shard in the snapshot
 }
 

@@ -225,7 +225,9 @@ func difference(got, want []string) string {
 func TestRepairOfOneByte(t *testing.T) {
 	base := seedBase()
 	kinds := map[string]int{}
-	for _, o := range filled(t) {
+	old := filled(t)[1]
+	forgetBeginning(t, old.disk)
+	for _, o := range append(filled(t), old) {
 		for i := range uint64(150 * soak()) {
 			disk := o.clone(t)
 			rng := rand.New(rand.NewPCG(base+i, 0))
@@ -327,6 +329,7 @@ func durable(t testing.TB, disk vfs.FS, dir string) {
 // with the same records, and one crash never adds a loss. The same holds if a change fails.
 func TestRepairSurvivesCrashes(t *testing.T) {
 	o := filled(t)[0]
+	forgetBeginning(t, o.disk)
 	hurt := vfs.NewCrashable()
 	copyTree(t, o.disk, "data", hurt, "data")
 	name := "data/shards/1/00000000000000000001.seg"
@@ -691,6 +694,7 @@ func TestOlderFormatsAreRepaired(t *testing.T) {
 // On a full disk a repair fails, and changes nothing that counts: with room it succeeds.
 func TestRepairOnAFullDisk(t *testing.T) {
 	o := filled(t)[0]
+	forgetBeginning(t, o.disk)
 	disk := o.clone(t)
 	name := "data/shards/1/00000000000000000001.seg"
 	content := read(t, disk, name)
@@ -755,10 +759,71 @@ func TestRecordsAreTakenFromTheLog(t *testing.T) {
 	}
 }
 
+// forgetBeginning removes the first log file, as a server reuses it later. No snapshot needs it.
+func forgetBeginning(t *testing.T, disk *vfs.Mem) {
+	t.Helper()
+	if err := disk.Remove("data/wal/000000000001.wal"); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, disk)
+}
+
+// In a young directory the log still has all records from the beginning on. A repair loses nothing
+// then, also without any segment, and with one snapshot or two.
+func TestRecordsAreTakenFromTheBeginningOfTheLog(t *testing.T) {
+	for _, o := range filled(t) {
+		disk := o.clone(t)
+		for _, shard := range []string{"1", "2", "3"} {
+			if err := disk.Remove("data/shards/" + shard + "/00000000000000000001.seg"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		report := o.mend(t, disk, o.name+" without segments")
+		if report == nil || len(report.Lost) != 0 || !report.Written {
+			t.Errorf("%s: %+v", o.name, report)
+		}
+		o.goOn(t, disk, o.name+" without segments")
+	}
+}
+
+// Damage to the log's beginning makes the repair no worse than one from a snapshot.
+func TestRecordsAreTakenFromTheBestBase(t *testing.T) {
+	o := filled(t)[1]
+	for _, c := range []struct {
+		name string
+		hurt func(disk *vfs.Mem)
+		lost int
+	}{
+		{"the beginning", func(*vfs.Mem) {}, 0},
+		{"and the last records", func(disk *vfs.Mem) { breakLast(t, disk) }, 0}, // older snapshot
+		{"and a first record", func(disk *vfs.Mem) {
+			flipIn(t, disk, "shards/1/00000000000000000001.seg", 40)
+		}, 1},
+	} {
+		disk := o.clone(t)
+		for at := int64(4096); at < 12<<10; at += 64 {
+			flipIn(t, disk, "wal/000000000001.wal", at)
+		}
+		c.hurt(disk)
+		report := o.mend(t, disk, c.name)
+		if report != nil && len(report.Lost)+len(report.Saved) != c.lost {
+			t.Errorf("%s: want %d losses: %+v", c.name, c.lost, report)
+		}
+	}
+}
+
+func flipIn(t *testing.T, disk *vfs.Mem, name string, at int64) {
+	t.Helper()
+	content := read(t, disk, "data/"+name)
+	content[at] ^= 1
+	write(t, disk, "data/"+name, content)
+}
+
 // Records go on behind a lost last record of a shard, in another segment.
 func TestRecordsAfterALostLastOne(t *testing.T) {
 	o := filled(t)[1]
 	disk := o.clone(t)
+	forgetBeginning(t, disk)
 	removeOlder(t, disk)
 	breakLast(t, disk)
 	if report := o.mend(t, disk, "the last records"); len(report.Lost) != 2 {

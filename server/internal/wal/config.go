@@ -44,14 +44,23 @@ type Config struct {
 	// Salvage opens the log for Inspect and then Rebase: it needs no FORMAT, and Inspect offers
 	// damaged frames to machines that implement Salvager. It implies ReadOnly until Rebase.
 	Salvage bool
-	// Older makes Inspect begin with the snapshot before the newest one, if both are whole, and
-	// replay the log from there: its frames also hold what a newer snapshot only refers to. Default
-	// false.
-	Older bool
+	// Base is the state with which Inspect begins. It replays the log from there: the frames also
+	// hold the records that a newer snapshot only refers to. Default BaseNewest.
+	Base Base
 	// Logger gets the failures of background work, which the log retries: checkpoints and new
 	// files. Default slog.Default().
 	Logger *slog.Logger
 }
+
+// Base is a state with which an inspection begins.
+type Base int
+
+// The bases, from the newest to the oldest. Each falls back to the one before it.
+const (
+	BaseNewest Base = iota // the newest snapshot
+	BaseOlder              // the snapshot before it, if both are whole
+	BaseEmpty              // no snapshot, if the log reaches back to its beginning
+)
 
 const (
 	defaultFileSize   = 64 << 20

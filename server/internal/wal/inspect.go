@@ -69,7 +69,7 @@ func (l *Log) Inspect(ctx context.Context) (*Inspection, error) {
 	}
 	in := &inspector{
 		folder: &l.folder, recovery: l.recovery(), silent: map[Kind]bool{}, bases: map[Kind]LSN{},
-		adopted: map[uint64]*CorruptError{}, older: l.cfg.Older,
+		adopted: map[uint64]*CorruptError{}, base: l.cfg.Base,
 	}
 	in.found.Format = l.folder.format
 	if err := in.inspect(ctx); err != nil {
@@ -89,7 +89,7 @@ type inspector struct {
 	bases    map[Kind]LSN  // of the snapshots that the machines have
 	highest  uint64        // generation, also of a file that was only announced
 	adopted  map[uint64]*CorruptError
-	older    bool // Config.Older
+	base     Base // Config.Base
 }
 
 func (in *inspector) inspect(ctx context.Context) error {

@@ -33,9 +33,12 @@ func (in *inspector) snapshots(files logFiles) error {
 	empty := len(begun) > 0 && begun[0].start == 0
 	var chosen *image
 	for i := range images {
-		if len(images[i].damage) == 0 && (chosen == nil || in.older) {
+		if len(images[i].damage) == 0 && (chosen == nil || in.base != BaseNewest) {
 			chosen = &images[i]
 		}
+	}
+	if empty && in.base == BaseEmpty {
+		chosen = nil
 	}
 	for _, each := range images {
 		if chosen != nil || empty {
@@ -73,7 +76,7 @@ func (in *inspector) images() ([]image, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(images) > 0 && len(images[0].damage) == 0 && !in.older {
+		if len(images) > 0 && len(images[0].damage) == 0 && in.base == BaseNewest {
 			each.parts = nil // only checked
 		}
 		images = append(images, each)
