@@ -60,8 +60,8 @@ func Repair(
 	return report, err
 }
 
-// planned plans the repair that loses the least. The newest snapshot only refers to records; the log
-// from an older state on has those of a damaged segment. The log reaches back to the older snapshot,
+// planned plans the repair that loses the least. The newest snapshot only refers to records. The
+// log from an older state on has those of a damaged segment: it reaches back to the older snapshot,
 // and in a young directory to its own beginning. But that part of the log may be damaged itself.
 func planned(
 	ctx context.Context, cfg wal.Config, base *RepairReport, numbers Numbers,
