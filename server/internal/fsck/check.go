@@ -177,6 +177,9 @@ func (c *checker) others() error {
 		if wal.IsSnapshot(name) || isLossList(name) {
 			known[name] = true
 		}
+		if isLossList(name) {
+			c.report.Lists = append(c.report.Lists, path.Join(c.report.Dir, name))
+		}
 	}
 	for _, name := range names {
 		if !known[name] {

@@ -832,6 +832,8 @@ func TestRecordsAfterALostLastOne(t *testing.T) {
 	o.goOn(t, disk, "the last records")
 	report, out := text(t, disk)
 	if report.Records.Lost != 2 || !strings.Contains(out, "2 records are lost, which an earlier") ||
+		len(report.Lists) != 1 || !strings.Contains(out, "\nsound: everything is there but the losses "+
+		"of an earlier repair, which "+report.Lists[0]+" lists\n") ||
 		report.Records.Count != 110-2+12 {
 		t.Errorf("%+v\n%s", report.Records, out)
 	}

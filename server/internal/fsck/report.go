@@ -20,6 +20,8 @@ type Report struct {
 	Damage   []Damage `json:"damage"`
 	Leftover []string `json:"leftover"` // the next start removes them
 	Foreign  []string `json:"foreign"`  // not of the server: left alone
+	// Lists are the files with the losses of earlier repairs.
+	Lists []string `json:"lists,omitempty"`
 }
 
 // Snapshot is the newest snapshot.

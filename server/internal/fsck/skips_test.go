@@ -42,7 +42,7 @@ func TestSkippedNumbers(t *testing.T) {
 		}
 		return left
 	}
-	const before, after = "the next start skips their sequence numbers",
+	const before, after = "the next start skips sequence numbers",
 		"its sequence numbers have skipped ahead 1 time"
 	disk = live(20 * time.Millisecond)
 	report, said := text(t, disk)

@@ -42,10 +42,14 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	switch {
 	case !r.OK:
-		say("damaged: %s", plural(len(r.Damage), "finding", "findings"))
+		say("damaged: %s: runnel fsck %s --repair shows what a repair would save",
+			plural(len(r.Damage), "finding", "findings"), r.Dir)
+	case len(r.Lists) > 0:
+		say("sound: everything is there but the losses of an earlier repair, which %s lists",
+			strings.Join(r.Lists, ", "))
 	case r.Log.Lossy:
-		say("sound: everything that was synced is there; records that were acknowledged before " +
-			"their sync may be lost")
+		say("sound: everything that was synced is there; with --sync interval the last " +
+			"acknowledged records may be lost")
 	default:
 		say("sound: everything that was acknowledged is there")
 	}
@@ -68,8 +72,8 @@ func (r *Report) writeFiles(say func(format string, args ...any)) {
 			"are whole, and stay", size(int64(r.Log.Unsynced)))
 	}
 	if r.Log.Lossy {
-		say("  the last server may have acknowledged records before they were synced, and did " +
-			"not end in order: the next start skips their sequence numbers")
+		say("  the last server synced at intervals and did not end in order, or this is a copy " +
+			"by runnel backup: the next start skips sequence numbers")
 	}
 	if t := r.Log.Torn; t != nil {
 		say("  a frame of %s at byte %d of %s is not whole: it was being written when the server "+
