@@ -86,8 +86,10 @@ func TestFindings(t *testing.T) {
 		"no snapshot": {remove("data/snapshot-00000000000000017760"), []string{
 			"data/wal", "the log files that hold this place are gone",
 		}},
-		"no FORMAT": {remove("data/FORMAT"), []string{"FORMAT", "is gone",
-			"damaged: 1 finding: runnel fsck data --repair shows what a repair would save"}},
+		"no FORMAT": {remove("data/FORMAT"), []string{
+			"FORMAT", "is gone",
+			"damaged: 1 finding: runnel fsck data --repair shows what a repair would save",
+		}},
 		"a torn frame": {flip(newest, lastPayload(t)), []string{
 			"a frame of 80 bytes", "nobody was told that it is there", "sound",
 		}},
