@@ -127,6 +127,13 @@ func (f *fleet) isGone(name string) bool {
 	})
 }
 
+// busy reports whether a worker holds a shard.
+func (f *fleet) busy() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.ContainsFunc(f.mu.workers, func(w *fleetWorker) bool { return len(w.holds) > 0 })
+}
+
 // lose stops the worker that holds the most shards as a crash would.
 func (f *fleet) lose() (name, shards string) {
 	f.mu.Lock()

@@ -126,7 +126,16 @@ func (s *stage) killServer(ctx context.Context) error {
 	return err
 }
 
-func (s *stage) loseWorker(context.Context) error {
+// loseWait is how long the loss waits for a worker with a shard. A slow machine puts all records
+// before the fleet has its first leases.
+const loseWait = 10 * time.Second
+
+func (s *stage) loseWorker(ctx context.Context) error {
+	for end := time.Now().Add(loseWait); !s.fleet.busy() && time.Now().Before(end); {
+		if err := retry.Wait(ctx, 5*time.Millisecond); err != nil {
+			return err
+		}
+	}
 	name, shards := s.fleet.lose()
 	s.news("stopped  %s without a goodbye; it held %s", name, shards)
 	return nil
