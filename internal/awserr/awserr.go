@@ -126,6 +126,13 @@ func Code(err error) string {
 	return answer.ErrorCode()
 }
 
+// IsKeyFault reports whether a call was refused for its access key or the secret of it.
+func IsKeyFault(err error) bool {
+	code := Code(err)
+	return code == codeUnknownClient ||
+		code == codeInvalidSignature && !isClockFault(Message(err))
+}
+
 // Message returns the message of an answer; "" for an error without an answer.
 func Message(err error) string {
 	var answer smithy.APIError

@@ -182,3 +182,22 @@ func TestS3(t *testing.T) {
 		}
 	}
 }
+
+// A signature that has expired is no fault of the key: the clocks differ.
+func TestIsKeyFault(t *testing.T) {
+	for _, c := range []struct {
+		code, message string
+		want          bool
+	}{
+		{"UnrecognizedClientException", "The security token is invalid.", true},
+		{"InvalidSignatureException", "The signature does not match.", true},
+		{"InvalidSignatureException", "Signature expired: 2026 is now earlier", false},
+		{"InvalidSignatureException", "Signature not yet current: 2026", false},
+		{"AccessDeniedException", "", false},
+	} {
+		err := fmt.Errorf("call: %w", &smithy.GenericAPIError{Code: c.code, Message: c.message})
+		if got := awserr.IsKeyFault(err); got != c.want {
+			t.Errorf("%s, %s: %v", c.code, c.message, got)
+		}
+	}
+}

@@ -20,6 +20,7 @@ const (
 
 const (
 	codeInvalidSignature = "InvalidSignatureException"
+	codeUnknownClient    = "UnrecognizedClientException"
 	codeSerialization    = "SerializationException"
 	// codeConditionFailed is a reason for the end of a transaction: an item failed its condition.
 	codeConditionFailed = "ConditionalCheckFailed"
@@ -90,7 +91,7 @@ var common = Service{
 	"ExpiredTokenException": Expired, "ExpiredToken": Expired,
 
 	"AccessDeniedException": Caller, "AccessDenied": Caller, "NotAuthorized": Caller,
-	"UnrecognizedClientException": Caller, "InvalidClientTokenId": Caller,
+	codeUnknownClient: Caller, "InvalidClientTokenId": Caller,
 	codeInvalidSignature: Caller, "SignatureDoesNotMatch": Caller,
 	"IncompleteSignature": Caller, "IncompleteSignatureException": Caller,
 	"MissingAuthenticationToken": Caller, "MissingAuthenticationTokenException": Caller,

@@ -47,9 +47,13 @@ func Hint(err error, stream string) error {
 	return err
 }
 
-// StartHint adds a remedy to the error of a server on this machine that is not running, and to the
-// error about a server's certificate of an unknown authority.
+// StartHint adds a remedy to the error of a server on this machine that is not running, of an
+// access key that is not accepted, and of a certificate of an unknown authority.
 func StartHint(err error) error {
+	if awserr.IsKeyFault(err) {
+		return fmt.Errorf("%w; the endpoint does not accept the access key: check "+
+			"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or --profile", err)
+	}
 	if unknown := (x509.UnknownAuthorityError{}); errors.As(err, &unknown) {
 		return fmt.Errorf("%w; name the server's authority with AWS_CA_BUNDLE, as "+
 			"AWS_CA_BUNDLE=runnel-data/tls/ca.pem", err)
