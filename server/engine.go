@@ -40,8 +40,8 @@ func openEngine(ctx context.Context, cfg settings, pauses *pause.Watch) (*engine
 		Logger: cfg.Logger,
 	})
 	if errors.Is(err, vfs.ErrLocked) {
-		return nil, fmt.Errorf("the data directory %s is in use by another server: stop that "+
-			"one, or take another directory: %w", cfg.Dir, err)
+		return nil, fmt.Errorf("the data directory %s is in use by another server, or by runnel "+
+			"fsck or backup: stop that, or take another directory: %w", cfg.Dir, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open the data directory %s: %w", cfg.Dir, err)

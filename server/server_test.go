@@ -151,7 +151,9 @@ func TestOneServerForADirectory(t *testing.T) {
 	dir := t.TempDir()
 	v := serve(t, server.Config{Dir: dir})
 	_, err := server.Open(t.Context(), server.Config{Dir: dir, Logger: quiet})
-	if !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), "in use by another") {
+	if !errors.Is(err, vfs.ErrLocked) || !strings.Contains(err.Error(), "is in use by "+
+		"another server, or by runnel fsck or backup: stop that, or take another directory: open the log in "+
+		dir+": lock ") {
 		t.Errorf("a second server: %v", err)
 	}
 	if _, err := v.put(t.Context(), "one"); err != nil {

@@ -32,9 +32,6 @@ func (d *folder) take() error {
 		return err
 	}
 	lock, err := d.fs.Lock(path.Join(d.dir, "LOCK"))
-	if errors.Is(err, vfs.ErrLocked) {
-		return fmt.Errorf("another runnel uses it, stop that or choose another folder: %w", err)
-	}
 	if err != nil {
 		return err
 	}
@@ -52,7 +49,7 @@ func (d *folder) look() error {
 	}
 	lock, err := d.fs.Lock(path.Join(d.dir, "LOCK"))
 	if errors.Is(err, vfs.ErrLocked) {
-		return fmt.Errorf("a running server uses it, stop that first: %w", err)
+		return fmt.Errorf("a server or another command uses it, stop that first: %w", err)
 	}
 	if err != nil {
 		return err
