@@ -557,6 +557,33 @@ func TestWatchClient(t *testing.T) {
 	})
 }
 
+// TestRefusedBeforeItsBody: a connection goes on after a call whose body the handler did not read.
+func TestRefusedBeforeItsBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		read := served(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+		calls := 0
+		_, dial := piped(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if calls++; calls%2 == 1 {
+				read(w, r)
+				return
+			}
+			request, err := Begin(r, pause.New())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer request.End()
+			w.WriteHeader(http.StatusForbidden)
+		}))
+		conn := dial()
+		for range 3 {
+			answerTo(t, conn, plainCall("", "x"))
+			answerTo(t, conn, plainCall("", "x"))
+			time.Sleep(2 * watchAfter)
+		}
+	})
+}
+
 // TestAnExpiredConnectionKeepsItsCall: the pause of the process ends the reading of a connection. Its
 // call is not cancelled by that, since the client is there.
 func TestAnExpiredConnectionKeepsItsCall(t *testing.T) {

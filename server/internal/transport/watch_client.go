@@ -18,6 +18,7 @@ const watchAfter = time.Second
 type clientWatch struct {
 	gone  context.CancelFunc
 	timer *time.Timer // nil before the first call
+	on    bool        // from watchClient to unwatchClient
 	ended chan struct{}
 
 	mu      sync.Mutex
@@ -27,6 +28,7 @@ type clientWatch struct {
 // watchClient begins the watch of a call, some time from now.
 func (c *shortcutConn) watchClient() {
 	w := &c.watch
+	w.on = true
 	if w.timer != nil {
 		w.timer.Reset(watchAfter)
 		return
@@ -53,10 +55,13 @@ func (c *shortcutConn) readAhead() {
 	}
 }
 
-// unwatchClient ends the watch of a call, and returns once nothing reads ahead.
+// unwatchClient ends the watch of a call, if it has begun: a call may be refused before its body is
+// read. It returns once nothing reads ahead.
 func (c *shortcutConn) unwatchClient() {
 	w := &c.watch
-	if w.timer == nil || w.timer.Stop() {
+	was := w.on
+	w.on = false
+	if !was || w.timer.Stop() {
 		return
 	}
 	w.mu.Lock()
