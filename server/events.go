@@ -40,6 +40,7 @@ type eventStream struct {
 // properly at its own end and when the server shuts down, and otherwise breaks off.
 func (c *call) stream(ctx context.Context, events wire.Events, cutAfter time.Duration) {
 	c.release()
+	c.place.leave()
 	if c.logged != nil {
 		c.logged.streamed = true
 	}

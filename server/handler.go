@@ -31,6 +31,8 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	defer request.End()
 	c := &call{server: s, w: w, request: request}
+	c.place, c.full = s.crowd.enter(r)
+	defer c.place.leave()
 	s.setDate(w)
 	s.route(c, w, r)
 }
@@ -117,6 +119,8 @@ type call struct {
 	exchange *wire.Exchange
 	came     time.Time // the time at which the request had been read
 	request  *transport.Request
+	place    place        // among the calls over HTTP/2
+	full     error        // not nil: the call is to be refused, since there are too many
 	body     budget.Share // of Config.MaxBodies
 	sending  budget.Share // of maxAnswers
 	logged   *callLog     // nil: the call is not logged, or was
@@ -126,7 +130,7 @@ type call struct {
 func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
 	exchange, err := wire.Begin(w, r, wire.Checks{
-		Keys: s.keys.Load(), Memory: &c.body, Serves: serves,
+		Keys: s.keys.Load(), Memory: &c.body, Serves: serves, Full: c.full,
 	})
 	if err != nil {
 		c.letGo()
@@ -186,7 +190,7 @@ func (c *call) end() {
 func (c *call) letGo() {
 	c.body.Release()
 	c.sending.Release()
-	if c.body.IsLarge() || c.sending.IsLarge() {
+	if c.body.IsLarge() || c.sending.IsLarge() || c.place.isMany {
 		c.server.relief.ended()
 	}
 }

@@ -23,6 +23,7 @@ type Server struct {
 	bodies  *budget.Budget // the memory of request bodies
 	answers *budget.Budget // the memory of answers that are made or sent
 	relief  relief
+	crowd   crowd
 	hurry   chan struct{} // closed by Close: deliberate delays end
 
 	keys   atomic.Pointer[wire.Credentials] // nil: calls need no signature

@@ -46,12 +46,12 @@ type incoming struct {
 
 // read reads the body into a buffer of a pool. More than MaxBody is errTooLarge.
 func (in *incoming) read(ctx context.Context) (*[]byte, error) {
-	buffer := bufferFor(0)
 	size := budget.Free // of the memory that the body has
 	most := MaxBody + 1 // one more byte shows that an unknown length is too large
 	if in.length >= 0 {
 		most = int(in.length)
 	}
+	buffer := bufferFor(min(size, most))
 	for {
 		whole, err := in.fill(buffer, min(size, most))
 		switch {
@@ -141,6 +141,12 @@ func (x *Exchange) take(r *http.Request, auth *Credentials, known bool) error {
 		}
 		x.w.Header().Del("Connection")
 		return nil
+	}
+	if x.full != nil {
+		if err := in.long(); err != nil {
+			return err
+		}
+		return x.notTaken(r, x.full)
 	}
 	control := http.NewResponseController(x.w)
 	in.slow = func(by time.Time) {

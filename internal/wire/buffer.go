@@ -3,14 +3,14 @@ package wire
 import (
 	"runtime"
 	"sync"
-
-	"github.com/runnel-stream/runnel/internal/budget"
 )
 
 // buffers hold the buffers of past calls, so that not every call allocates. A class has buffers of
 // four times the size of the class before. So a short body never takes a long buffer, whose memory
 // it has not been given.
-var buffers [5]sync.Pool // up to 4 MiB
+var buffers [7]sync.Pool // up to 4 MiB
+
+const shortest = 1 << 10 // bytes
 
 // longest are buffers of the last class: whole MiB, so that a buffer fits the next answer, too,
 // which is rarely of the same length. These are few.
@@ -23,7 +23,7 @@ const (
 
 // classOf returns the class of buffers for n bytes, and the size of these; 0 for the longest ones.
 func classOf(n int) (class, size int) {
-	size = budget.Free
+	size = shortest
 	for class = range buffers {
 		if n <= size {
 			return class, size

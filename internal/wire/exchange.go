@@ -25,6 +25,7 @@ type Exchange struct {
 	rpc, form   bool    // the protocol is rpcv2Cbor; a form of the query protocol
 	body        *[]byte // to be returned to the pool
 	memory      *budget.Share
+	full        error                                // see Checks.Full
 	status      int                                  // of the answer; 0: there is none
 	sent        int                                  // bytes of the answer's body
 	serves      func(service, operation string) bool // see Checks
@@ -37,6 +38,8 @@ type Checks struct {
 	Keys *Credentials
 	// Memory is for the bodies. Default nil: without a bound.
 	Memory *budget.Share
+	// Full, which wraps budget.ErrFull, refuses the call before its body is read. Default nil.
+	Full error
 	// Serves reports whether an operation exists. Begin asks it about requests without a body
 	// alone; for others the service answers. Default nil: each operation exists.
 	Serves func(service, operation string) bool
@@ -56,7 +59,7 @@ func Begin(w http.ResponseWriter, r *http.Request, checks Checks) (*Exchange, er
 		return nil, tooLarge(w, r)
 	}
 	auth := checks.Keys
-	x := &Exchange{w: w, memory: checks.Memory, serves: checks.Serves}
+	x := &Exchange{w: w, memory: checks.Memory, full: checks.Full, serves: checks.Serves}
 	defer x.memory.Settle()
 	target := r.Header.Get("X-Amz-Target")
 	var known bool

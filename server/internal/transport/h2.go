@@ -6,7 +6,9 @@ import (
 )
 
 const (
-	streamsPerConn = 250       // net/http's own default; clients open more connections
+	// streamsPerConn is the least that RFC 9113 recommends; clients open more connections. net/http
+	// queues four times as many requests whose handlers wait for others that were reset.
+	streamsPerConn = 100
 	streamWindow   = 256 << 10 // bytes
 )
 

@@ -1,0 +1,57 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/runnel-stream/runnel/internal/budget"
+)
+
+// mostStreams is the number of calls over HTTP/2 that may be under way. Over HTTP/1.1 the
+// connections bound them. Over HTTP/2 one connection begins 100, resets them and begins others
+// while the first still run (CVE-2023-44487), and each holds some 40 KiB besides its body.
+//
+// Further calls are refused before their bodies are read. Twice as many are dropped unanswered,
+// since a client that reads nothing would hold the refusals, too.
+const mostStreams = 4096
+
+var errCrowded = fmt.Errorf("%w: over HTTP/2 the server has %d calls at most",
+	budget.ErrFull, mostStreams)
+
+// crowd counts the calls over HTTP/2. Event streams do not count, since consumers have one for each
+// shard, and the registered consumers bound them.
+type crowd struct{ calls atomic.Int64 }
+
+// many is a number of calls whose memory is worth a relief.
+const many = 256
+
+// place is a call's place in the crowd. The zero value is none.
+type place struct {
+	in     *crowd
+	isMany bool // one of many
+}
+
+// enter gives a request over HTTP/2 its place. An error means that it is to be refused.
+func (c *crowd) enter(r *http.Request) (place, error) {
+	if r.ProtoMajor < 2 {
+		return place{}, nil
+	}
+	switch n := c.calls.Add(1); {
+	case n > 2*mostStreams:
+		c.calls.Add(-1)
+		panic(http.ErrAbortHandler)
+	case n > mostStreams:
+		return place{c, true}, errCrowded
+	default:
+		return place{c, n > many}, nil
+	}
+}
+
+// leave gives the place back. It may be called again.
+func (p *place) leave() {
+	if p.in != nil {
+		p.in.calls.Add(-1)
+		p.in = nil
+	}
+}
