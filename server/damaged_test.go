@@ -1,8 +1,8 @@
 package server_test
 
 import (
-	"errors"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
