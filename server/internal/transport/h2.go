@@ -6,8 +6,8 @@ import (
 )
 
 const (
-	// streamsPerConn is the least that RFC 9113 recommends; clients open more connections. net/http
-	// queues four times as many requests whose handlers wait for others that were reset.
+	// streamsPerConn is the least that RFC 9113 recommends; clients open more connections. While
+	// handlers of reset streams run, net/http queues four times as many requests.
 	streamsPerConn = 100
 	streamWindow   = 256 << 10 // bytes
 )

@@ -557,7 +557,7 @@ func TestWatchClient(t *testing.T) {
 	})
 }
 
-// TestRefusedBeforeItsBody: a connection goes on after a call whose body the handler did not read.
+// TestRefusedBeforeItsBody: a connection goes on after a call with an unread body.
 func TestRefusedBeforeItsBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		read := served(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })

@@ -128,7 +128,7 @@ func watchedServer(t *testing.T, handle http.HandlerFunc) (address string) {
 	return listener.Addr().String()
 }
 
-// dialSmall dials with a small buffer for what comes.
+// dialSmall dials with a small receive buffer.
 func dialSmall(t *testing.T, address string) net.Conn {
 	t.Helper()
 	dialer := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) error {

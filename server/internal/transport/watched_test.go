@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// watchedBody is a long body whose bytes differ.
+// watchedBody is a long body of different bytes.
 func watchedBody(length int) []byte {
 	return bytes.Repeat([]byte("0123456789abcde"), length/15)
 }
