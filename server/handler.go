@@ -225,11 +225,14 @@ func (c *call) serve(ctx context.Context) {
 		panic(http.ErrAbortHandler)
 	}
 	answer, failure := c.execute(ctx, decision)
-	if answer.Events != nil {
+	switch {
+	case failure == errGone:
+		panic(http.ErrAbortHandler)
+	case answer.Events != nil:
 		c.stream(ctx, answer.Events, decision.CutStream)
-		return
+	default:
+		c.answer(x, answer.Body, failure)
 	}
-	c.answer(x, answer.Body, failure)
 }
 
 // executeUnheard executes the call without answering it.
@@ -271,6 +274,10 @@ func reads(operation string) bool {
 	return false
 }
 
+// errGone is the result of a call whose client has gone. It gets no answer: a client that has
+// closed its half of the connection alone would take another one for the outcome.
+var errGone = &wire.Error{Code: "ClientGone"}
+
 // execute runs the call. It separates the caller's failures from the server's own, which are logged
 // here and kept out of the answer.
 func (c *call) execute(
@@ -306,6 +313,9 @@ func (c *call) execute(
 		return wire.Answer{}, throttling(in, err.Error())
 	}
 	c.report(ctx, err)
+	if ctx.Err() != nil {
+		return wire.Answer{}, errGone
+	}
 	return wire.Answer{}, wire.InternalFailure(in.Service)
 }
 

@@ -384,6 +384,12 @@ func TestGoneClientsLeave(t *testing.T) {
 			break
 		}
 	}
+	shown := scrape(t, v.get, v.endpoint)
+	for result, want := range map[string]float64{"ClientGone": 1, "InternalFailure": -1} {
+		if n := of(shown, "runnel_calls_total", "result="+result); n != want {
+			t.Errorf("%v calls count as %s, want %v (-1: no line)", n, result, want)
+		}
+	}
 	disk.release()
 	if err := <-first; err != nil {
 		t.Errorf("the first: %v", err)
