@@ -16,7 +16,7 @@ const (
 	readTimeout    = 2 * time.Minute  // for a request with its body, without its handling
 	idleTimeout    = 3 * time.Minute  // longer than clients keep idle connections
 	maxHeader      = 64 << 10         // bytes
-	streamsPerConn = 250              // of HTTP/2
+	streamsPerConn = 100              // of HTTP/2
 	streamWindow   = 256 << 10        // bytes that a stream of HTTP/2 buffers
 	// answerTimeout limits the sending of the last answers, after the shutdown has given up
 	// records.
