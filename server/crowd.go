@@ -14,7 +14,7 @@ import (
 //
 // Further calls are refused before their bodies are read. Twice as many are dropped unanswered,
 // since a client that reads nothing would hold the refusals, too.
-const mostStreams = 4096
+const mostStreams = 2048
 
 var errCrowded = fmt.Errorf("%w: over HTTP/2 the server has %d calls at most",
 	budget.ErrFull, mostStreams)

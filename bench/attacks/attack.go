@@ -88,6 +88,10 @@ func attacks() []attack {
 				wait(ctx, t)
 			},
 		},
+		{
+			name: "150 connections over HTTP/2 that reset reads of 10 MiB", time: 20 * time.Second,
+			prepare: fill, attack: resets,
+		},
 	}
 }
 
