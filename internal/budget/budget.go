@@ -32,6 +32,9 @@ const (
 	patience = time.Second
 	// slow is the rate in bytes a second below which a share may be cut off for another one.
 	slow = 64 << 10
+	// searchAfter is the least time from a search without a slow share to the next. A flood of
+	// refused shares would otherwise search all the time.
+	searchAfter = 10 * time.Millisecond
 	// mostShares is the greatest number of shares that are not settled. Over HTTP/2 each of them
 	// may have 256 KiB in its stream's window, too.
 	mostShares = 1024
@@ -56,6 +59,7 @@ type Budget struct {
 	reserve int64 // that only the oldest share may use
 
 	mu   sync.Mutex
+	none time.Time // when the last search for a slow share found none
 	used int64
 	open []*Share // those that are not settled, and have memory or wait for it: the oldest first
 }
@@ -343,6 +347,9 @@ func (b *Budget) serve() {
 
 // cutSlowest cuts off the slowest share that is not settled, if it is slow. The lock is held.
 func (b *Budget) cutSlowest() {
+	if time.Since(b.none) < searchAfter {
+		return
+	}
 	var slowest *Share
 	least := float64(slow)
 	for _, s := range b.open {
@@ -354,6 +361,7 @@ func (b *Budget) cutSlowest() {
 		}
 	}
 	if slowest == nil {
+		b.none = time.Now()
 		return
 	}
 	slowest.isCut = true

@@ -300,3 +300,19 @@ func TestSlowBeforeIsForgiven(t *testing.T) {
 		share.Release()
 	})
 }
+
+// BenchmarkRefusal is the time of a share that comes while too many others are under way.
+func BenchmarkRefusal(b *testing.B) {
+	of := New(longest, 0)
+	for range mostShares {
+		s := open(of, make(cutting))
+		s.Take(Free + 1)
+		s.Begin()
+	}
+	for b.Loop() {
+		s := open(of, make(cutting))
+		if err := s.Grow(b.Context(), 1); !errors.Is(err, ErrFull) {
+			b.Fatal(err)
+		}
+	}
+}
