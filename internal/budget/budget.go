@@ -32,8 +32,8 @@ const (
 	patience = time.Second
 	// slow is the rate in bytes a second below which a share may be cut off for another one.
 	slow = 64 << 10
-	// searchAfter is the least time from a search without a slow share to the next. A flood of
-	// refused shares would otherwise search all the time.
+	// searchAfter is the least time between two searches for a slow share to make room for refused
+	// ones. A flood of these would otherwise search all the time.
 	searchAfter = 10 * time.Millisecond
 	// mostShares is the greatest number of shares that are not settled. Over HTTP/2 each of them
 	// may have 256 KiB in its stream's window, too.
@@ -59,7 +59,7 @@ type Budget struct {
 	reserve int64 // that only the oldest share may use
 
 	mu   sync.Mutex
-	none time.Time // when the last search for a slow share found none
+	full time.Time // when a share was last refused, and a slow one searched for it
 	used int64
 	open []*Share // those that are not settled, and have memory or wait for it: the oldest first
 }
@@ -156,7 +156,10 @@ func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err err
 	s.entered = true
 	if !slices.Contains(b.open, s) {
 		if len(b.open) >= mostShares {
-			b.cutSlowest()
+			if time.Since(b.full) >= searchAfter {
+				b.cutSlowest()
+				b.full = time.Now()
+			}
 			b.mu.Unlock()
 			return 0, ErrFull
 		}
@@ -180,7 +183,6 @@ func (s *Share) GrowUpTo(ctx context.Context, least, most int) (got int, err err
 			patient.Stop()
 			b.mu.Lock()
 			defer b.mu.Unlock()
-			s.waited += time.Since(s.since)
 			if s.isCut {
 				return 0, ErrCut
 			}
@@ -340,16 +342,20 @@ func (b *Budget) serve() {
 		size := max(s.wants, min(s.upTo, free/4))
 		b.used += size
 		s.held += size
-		s.wants = 0
-		close(s.got)
+		s.endWait()
 	}
+}
+
+// endWait lets a share go on. Its wait ends now, and not when its goroutine runs again: otherwise
+// a quick share that has just got memory would look slow. The lock is held.
+func (s *Share) endWait() {
+	s.waited += time.Since(s.since)
+	s.wants = 0
+	close(s.got)
 }
 
 // cutSlowest cuts off the slowest share that is not settled, if it is slow. The lock is held.
 func (b *Budget) cutSlowest() {
-	if time.Since(b.none) < searchAfter {
-		return
-	}
 	var slowest *Share
 	least := float64(slow)
 	for _, s := range b.open {
@@ -361,13 +367,11 @@ func (b *Budget) cutSlowest() {
 		}
 	}
 	if slowest == nil {
-		b.none = time.Now()
 		return
 	}
 	slowest.isCut = true
 	if slowest.wants > 0 {
-		slowest.wants = 0
-		close(slowest.got)
+		slowest.endWait()
 	}
 	slowest.cut.Cut()
 }

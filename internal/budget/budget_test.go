@@ -316,3 +316,30 @@ func BenchmarkRefusal(b *testing.B) {
 		}
 	}
 }
+
+// A share that has just got its memory is not slow by its wait for it, although its goroutine has
+// not run since.
+func TestAWaitEndsWithItsMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(longest, 0)
+		first := open(b, make(cutting))
+		first.Take(longest)
+		quick := open(b, make(cutting))
+		quick.Begin()
+		quick.Moved(Free)
+		var grown sync.WaitGroup
+		grown.Go(func() {
+			if err := quick.Grow(t.Context(), longest); err != nil {
+				t.Error(err)
+			}
+		})
+		<-time.After(5 * recent)
+		b.mu.Lock()
+		first.set(0)
+		b.cutSlowest()
+		b.mu.Unlock()
+		grown.Wait()
+		first.Release()
+		quick.Release()
+	})
+}
