@@ -48,6 +48,15 @@ func (c *crowd) enter(r *http.Request) (place, error) {
 	}
 }
 
+// flush sends what net/http has in a buffer of the answer, if there are many calls. Otherwise
+// net/http would send it after the handler's end, uncounted, and a client that reads nothing would
+// hold thousands of ended calls.
+func (p *place) flush(w http.ResponseWriter) {
+	if p.in != nil && p.isMany {
+		_ = http.NewResponseController(w).Flush() // an error: the client has gone
+	}
+}
+
 // leave gives the place back. It may be called again.
 func (p *place) leave() {
 	if p.in != nil {

@@ -35,6 +35,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.place.leave()
 	s.setDate(w)
 	s.route(c, w, r)
+	c.place.flush(w)
 }
 
 // route separates calls from the pages for monitoring.

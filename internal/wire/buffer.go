@@ -6,9 +6,11 @@ import (
 )
 
 // buffers hold the buffers of past calls, so that not every call allocates. A class has buffers of
-// four times the size of the class before. So a short body never takes a long buffer, whose memory
-// it has not been given.
-var buffers [7]sync.Pool // up to 4 MiB
+// four times the size of the class before, and from steps on of twice. So a short body never takes
+// a long buffer, whose memory it has not been given.
+var buffers [10]sync.Pool // up to 4 MiB
+
+const steps = 64 << 10 // bytes
 
 const shortest = 1 << 10 // bytes
 
@@ -28,7 +30,10 @@ func classOf(n int) (class, size int) {
 		if n <= size {
 			return class, size
 		}
-		size *= 4
+		if size < steps {
+			size *= 2
+		}
+		size *= 2
 	}
 	return len(buffers), 0
 }
