@@ -88,7 +88,10 @@ func TestCrowdOfUnreadAnswers(t *testing.T) {
 	}
 	var fields []byte // as literals of HPACK
 	for _, pair := range [][2]string{
-		{":method", "POST"}, {":path", "/"}, {":scheme", "http"}, {":authority", "localhost"},
+		{":method", "POST"},
+		{":path", "/"},
+		{":scheme", "http"},
+		{":authority", "localhost"},
 		{"content-type", "application/x-amz-json-1.1"},
 		{"x-amz-target", "Kinesis_20131202.ListStreams"},
 	} {
