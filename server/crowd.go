@@ -16,8 +16,14 @@ import (
 // since a client that reads nothing would hold the refusals, too.
 const mostStreams = 2048
 
-var errCrowded = fmt.Errorf("%w: over HTTP/2 the server has %d calls at most",
-	budget.ErrFull, mostStreams)
+// crowded is the error of a call beyond mostStreams, and a budget.ErrFull.
+type crowded struct{}
+
+func (crowded) Error() string {
+	return fmt.Sprintf("more than %d calls over HTTP/2 are under way", mostStreams)
+}
+
+func (crowded) Is(target error) bool { return target == budget.ErrFull }
 
 // crowd counts the calls over HTTP/2. Event streams do not count, since consumers have one for each
 // shard, and the registered consumers bound them.
@@ -42,13 +48,13 @@ func (c *crowd) enter(r *http.Request) (place, error) {
 		c.calls.Add(-1)
 		panic(http.ErrAbortHandler)
 	case n > mostStreams:
-		return place{c, true}, errCrowded
+		return place{c, true}, crowded{}
 	default:
 		return place{c, n > many}, nil
 	}
 }
 
-// flush sends what net/http has in a buffer of the answer, if there are many calls. Otherwise
+// flush sends the rest of the answer from net/http's buffer, if there are many calls. Otherwise
 // net/http would send it after the handler's end, uncounted, and a client that reads nothing would
 // hold thousands of ended calls.
 func (p *place) flush(w http.ResponseWriter) {
