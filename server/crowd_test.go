@@ -1,9 +1,7 @@
 package server
 
 import (
-	"encoding/binary"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -74,36 +72,14 @@ func TestCrowdWithoutStreams(t *testing.T) {
 // its place until the client resets it.
 func TestCrowdOfUnreadAnswers(t *testing.T) {
 	s := serveStreams(t, Config{}, "h2c")
-	conn, err := net.Dial("tcp", s.address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	go func() { _, _ = io.Copy(io.Discard, conn) }()
-	frame := func(kind, flags byte, stream uint32, payload []byte) {
-		head := binary.BigEndian.AppendUint32(nil, uint32(len(payload))<<8|uint32(kind))
-		head = binary.BigEndian.AppendUint32(append(head, flags), stream)
-		if _, err := conn.Write(append(head, payload...)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var fields []byte // as literals of HPACK
-	for _, pair := range [][2]string{
-		{":method", "POST"},
-		{":path", "/"},
-		{":scheme", "http"},
-		{":authority", "localhost"},
-		{"content-type", "application/x-amz-json-1.1"},
-		{"x-amz-target", "Kinesis_20131202.ListStreams"},
-	} {
-		fields = append(append(append(fields, 0), byte(len(pair[0]))), pair[0]...)
-		fields = append(append(fields, byte(len(pair[1]))), pair[1]...)
-	}
-	_, _ = io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
-	frame(4, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // SETTINGS: streams begin without a window
+	f := s.frames(t)
+	go func() { _, _ = io.Copy(io.Discard, f) }()
+	f.send(settingsFrame, 0, 0, []byte{0, 4, 0, 0, 0, 0}) // streams begin without a window
 	s.crowd.calls.Store(many)
-	frame(1, 4, 1, fields)       // HEADERS
-	frame(0, 1, 1, []byte("{}")) // DATA, the end
+	f.send(headersFrame, endHeaders, 1, headers(":method", "POST", ":path", "/", ":scheme", "http",
+		":authority", "localhost", "content-type", "application/x-amz-json-1.1",
+		"x-amz-target", "Kinesis_20131202.ListStreams"))
+	f.send(dataFrame, endStream, 1, []byte("{}"))
 	for range 1000 {
 		if s.crowd.calls.Load() > many {
 			break
@@ -114,7 +90,7 @@ func TestCrowdOfUnreadAnswers(t *testing.T) {
 	if n := s.crowd.calls.Load(); n != many+1 {
 		t.Errorf("%d calls under way, want %d", n, many+1)
 	}
-	frame(3, 0, 1, []byte{0, 0, 0, 8}) // RST_STREAM
+	f.send(resetFrame, 0, 1, []byte{0, 0, 0, 8}) // CANCEL
 	for range 1000 {
 		if s.crowd.calls.Load() == many {
 			return
