@@ -357,7 +357,6 @@ func deathAt(t *trial, at step, done bool) {
 	d.worker("w4")
 	<-time.After(3 * failover)
 	w.stop()
-	<-time.After(2 * time.Second)
 	t.complete()
 	if free := t.loads()[""]; free > 0 {
 		t.dump()

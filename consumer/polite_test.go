@@ -329,6 +329,5 @@ func withoutIndex(f *fleet, there bool) {
 	f.workers["w2"].stop()
 	w.settle(4*failover, 3)
 	w.stop()
-	<-time.After(time.Second)
 	f.complete()
 }

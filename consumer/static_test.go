@@ -117,7 +117,6 @@ func TestStaticNamesakes(t *testing.T) {
 			}
 			<-time.After(3 * failover)
 			w.stop()
-			<-time.After(time.Second)
 			f.complete()
 			select {
 			case err := <-younger.err:
@@ -196,18 +195,19 @@ func TestStaticProcessComesBackLate(t *testing.T) {
 	})
 }
 
-// complete fails if a record was not delivered.
+// complete waits until all records are delivered, for a lease on its way has to arrive first.
 func (f *fleet) complete() {
 	f.Helper()
-	f.stream.mu.Lock()
-	defer f.stream.mu.Unlock()
-	put := 0
-	for _, s := range f.stream.shards {
-		put += len(s.records)
-	}
-	if n, _ := f.delivered(); n != put {
-		f.Errorf("%d records of %d were delivered", n, put)
-	}
+	f.await(failover, "all records delivered", func() bool {
+		f.stream.mu.Lock()
+		defer f.stream.mu.Unlock()
+		put := 0
+		for _, s := range f.stream.shards {
+			put += len(s.records)
+		}
+		n, _ := f.delivered()
+		return n == put
+	})
 }
 
 // A process has lost its leases, and a second one of its name gets some. One of them ends, although
