@@ -1,46 +1,64 @@
 package startup
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
 	"runtime"
-	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"testing"
 	"time"
 )
 
-// TestPutOffCollection checks that the first collection ends the delay.
-func TestPutOffCollection(t *testing.T) {
-	t.Setenv("GOGC", "")
-	before := debug.SetGCPercent(77)
-	defer debug.SetGCPercent(before)
-	var c collector
-	c.putOffCollection()
-	if got := percent(); got != firstCollection {
-		t.Fatalf("GOGC is %d at first, want %d", got, firstCollection)
+// TestCollections checks when collections come with a small heap, with a large one, and with a
+// small one again.
+func TestCollections(t *testing.T) {
+	if os.Getenv("GOGC") != "" {
+		t.Skip("the environment sets GOGC, which stays")
 	}
-	c.putOffCollection()
-	runtime.GC()
-	for deadline := time.Now().Add(10 * time.Second); percent() != 77; {
-		if time.Now().After(deadline) {
-			t.Fatalf("GOGC is %d after a collection, want 77", percent())
+	const large = 48 << 20
+	collect(t, "at the start", leastGoal, leastGoal*5/4)
+	func() {
+		data := make([]byte, large)
+		collect(t, "with much data", large*2, large*3)
+		runtime.KeepAlive(data)
+	}()
+	collect(t, "without it", leastGoal, leastGoal*5/4)
+}
+
+// collect collects until the goal of the next collection is from low to high, in bytes.
+func collect(t *testing.T, when string, low, high uint64) {
+	t.Helper()
+	goal := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+		runtime.GC()
+		metrics.Read(goal)
+		if at := goal[0].Value.Uint64(); at >= low && at <= high {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("%s the next collection comes at %d bytes, want %d to %d", when, at, low, high)
 		}
-		time.Sleep(time.Millisecond) // the cleanup has a goroutine of its own
 	}
 }
 
-// TestPutOffAlways checks that a setting of the environment stays.
-func TestPutOffAlways(t *testing.T) {
-	t.Setenv("GOGC", "100")
-	before := percent()
-	var c collector
-	if c.putOffCollection(); percent() != before {
-		t.Errorf("GOGC is %d, want %d", percent(), before)
+// TestSettingOfTheEnvironment checks that the process leaves a GOGC of the environment alone.
+func TestSettingOfTheEnvironment(t *testing.T) {
+	if os.Getenv("STARTUP_TEST_PRINT") != "" {
+		runtime.GC()
+		time.Sleep(100 * time.Millisecond) // a cleanup has a goroutine of its own
+		percent := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(percent)
+		fmt.Println("GOGC is", percent[0].Value.Uint64())
+		return
 	}
-}
-
-// percent returns the setting of GOGC.
-func percent() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/gogc:percent"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSettingOfTheEnvironment$", "-test.v")
+	cmd.Env = append(os.Environ(), "STARTUP_TEST_PRINT=1", "GOGC=77")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(out), "GOGC is 77\n") {
+		t.Errorf("want a GOGC of 77: %s", out)
+	}
 }
