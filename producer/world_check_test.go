@@ -150,3 +150,81 @@ func count(stream map[laneKey][]uint64) map[uint64]int {
 	}
 	return copies
 }
+
+// checkGroup checks that the identity of a new unit is of the right group: the one of its lane's
+// hash key, for the whole run and whatever the shards are, or in OrderNone any group of its shard.
+func (w *world) checkGroup(l *lane) {
+	named := l.unit.id.Producer
+	group := named[15]
+	if named[15] = 0; named != (aggregate.ProducerID{byte(w.crashes)}) || group > 15 {
+		w.Fatalf("a unit of another run, %v, was never frozen", l.unit.id)
+	}
+	record := aggregate.Record{PartitionKey: l.key.partition, ExplicitHashKey: l.key.hash}
+	if want := byte(record.Hash().Hi >> 60); group != want && !w.unordered() {
+		w.Fatalf("a unit of lane %v is of the group %d, want %d", l.key, group, want)
+	}
+	if !w.unordered() {
+		return
+	}
+	for _, s := range w.core.chart.open {
+		if s.Range.Contains(record.Hash()) &&
+			(group < byte(s.Range.Start.Hi>>60) || group > byte(s.Range.End.Hi>>60)) {
+			w.Fatalf("a unit in shard %v is of the group %d", s, group)
+		}
+	}
+}
+
+// checkBlocked checks that a lane waits for a number only if its group has none for it: the numbers
+// of the window are used, or there are ready lanes of the group for them.
+func (w *world) checkBlocked() {
+	type open struct{ lowest, highest, ready uint64 }
+	groups := map[byte]open{}
+	for key := range w.frozen {
+		if run := key.producer; run[0] == byte(w.crashes) {
+			g := groups[run[15]]
+			g.highest = max(g.highest, key.number)
+			groups[run[15]] = g
+		}
+	}
+	for _, l := range w.core.lanes {
+		w.openIn(l, func(u *unit) {
+			if u.id.Producer[0] == byte(w.crashes) {
+				g := groups[u.id.Producer[15]]
+				if g.lowest == 0 || u.id.Number < g.lowest {
+					g.lowest = u.id.Number
+				}
+				groups[u.id.Producer[15]] = g
+			}
+		})
+	}
+	for _, l := range w.core.lanes {
+		if l.state == ready && !w.unordered() && !l.empty() {
+			g := groups[byte(l.hashKey().Hi>>60)]
+			g.ready++
+			groups[byte(l.hashKey().Hi>>60)] = g
+		}
+	}
+	for _, l := range w.core.lanes {
+		if l.state != blocked || w.unordered() || l.empty() {
+			continue
+		}
+		g := groups[byte(l.hashKey().Hi>>60)]
+		if g.lowest == 0 {
+			g.lowest = g.highest + 1
+		}
+		if g.lowest+w.limits.window > g.highest+g.ready {
+			w.Fatalf("lane %v waits for a number, and its group has %+v with a window of %d",
+				l.key, g, w.limits.window)
+		}
+	}
+}
+
+// openIn calls f for each unit of a lane that has an identity and is not settled.
+func (*world) openIn(l *lane, f func(*unit)) {
+	if l.unit.first != nil && l.unit.wrapped() {
+		f(&l.unit)
+	}
+	for i := range l.resumed {
+		f(&l.resumed[i])
+	}
+}
