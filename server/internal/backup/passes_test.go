@@ -257,3 +257,23 @@ func TestTheLastPass(t *testing.T) {
 		})
 	}
 }
+
+// TestAnotherBackupEnds: between the making of the hold's folder and the lock, another backup ends
+// and removes the folder. The backup waits, as for any other.
+func TestAnotherBackupEnds(t *testing.T) {
+	const folder = "data/" + wal.HoldFolder
+	e := open(t, vfs.NewMem())
+	e.put(1, 1000, 10)
+	ended := false
+	hook := func(op vfs.Op) error {
+		if !ended && op.Kind == vfs.OpLock && op.Name == folder+"/LOCK" {
+			ended = true
+			e.must(e.disk.Remove(folder))
+		}
+		return nil
+	}
+	to := &target{disk: vfs.NewMem(), puts: map[string]int{}}
+	if _, err := backup.Run(t.Context(), vfs.Inject(e.disk, hook), "data", to); err != nil || !ended {
+		t.Errorf("%v; another backup ended: %v", err, ended)
+	}
+}

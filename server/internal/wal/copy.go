@@ -241,13 +241,17 @@ const holdFiles = 16
 
 // Hold asks the server that uses the directory to make no checkpoint until the lock is closed. The
 // server agrees for as long as that costs at most holdFiles log files and the disk has room for
-// them. ErrLocked: the server is making a checkpoint, or another backup runs.
+// them. ErrLocked: the server is making a checkpoint, or another backup runs, or it ends.
 func Hold(fsys vfs.FS, dir string) (vfs.Lock, error) {
 	folder := path.Join(dir, HoldFolder)
 	if err := fsys.MkdirAll(folder); err != nil {
 		return nil, err
 	}
-	return fsys.Lock(path.Join(folder, "LOCK"))
+	lock, err := fsys.Lock(path.Join(folder, "LOCK"))
+	if errors.Is(err, fs.ErrNotExist) { // the other backup has removed the folder
+		err = errors.Join(vfs.ErrLocked, err)
+	}
+	return lock, err
 }
 
 // checkpointLock is what a checkpoint holds against backups.
