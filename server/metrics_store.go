@@ -16,6 +16,8 @@ var (
 		nil, nil)
 	itemsMemoryDesc = prometheus.NewDesc("runnel_items_memory_bytes",
 		"Memory that the items of all tables take: what --items-memory bounds.", nil, nil)
+	pacedDesc = prometheus.NewDesc("runnel_log_paced_total",
+		"Times that a put has waited for a checkpoint, so that the log stays short.", nil, nil)
 	logStalledDesc = prometheus.NewDesc("runnel_log_stalled",
 		"1 while the log waits for disk space, and goes on by itself.", nil, nil)
 	poisonedDesc = prometheus.NewDesc("runnel_log_poisoned",
@@ -47,8 +49,11 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 		}
 		return 0
 	}
-	metrics <- prometheus.MustNewConstMetric(logDesc, prometheus.CounterValue,
-		float64(e.log.Durable()))
+	count := func(desc *prometheus.Desc, value float64) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, value)
+	}
+	count(logDesc, float64(e.log.Durable()))
+	count(pacedDesc, float64(wal.Paced(e.log)))
 	pending, _ := e.log.Pending()
 	gauge(pendingDesc, pending)
 	gauge(itemsMemoryDesc, e.items.Memory().Used)
@@ -58,8 +63,7 @@ func (s *Server) collectStore(metrics chan<- prometheus.Metric, e *engine) {
 	gauge(poisonedDesc, yes(errors.As(logErr, &poisoned)))
 	gauge(segmentsStalledDesc, yes(errors.Is(segmentsErr, shardlog.ErrStalled) ||
 		errors.Is(segmentsErr, shardlog.ErrSync)))
-	metrics <- prometheus.MustNewConstMetric(damagedDesc, prometheus.CounterValue,
-		float64(e.shards.Damaged()))
+	count(damagedDesc, float64(e.shards.Damaged()))
 	if e.memory != nil {
 		gauge(memoryDesc, e.memory.Used())
 		gauge(memoryLimitDesc, e.memory.Most())

@@ -336,6 +336,7 @@ func TestOwnMetrics(t *testing.T) {
 		{"runnel_calls_running", "", 0, 0},
 		{"runnel_log_bytes", "", 100, 1 << 20},
 		{"runnel_log_pending_bytes", "", 0, 1 << 10},
+		{"runnel_log_paced_total", "", 0, 0},
 		{"runnel_log_stalled", "", 0, 0},
 		{"runnel_log_poisoned", "", 0, 0},
 		{"runnel_segments_stalled", "", 0, 0},

@@ -44,6 +44,9 @@ func Rush(l *Log) (end func()) {
 	return sync.OnceFunc(func() { l.room.rush(-1) })
 }
 
+// Paced returns the number of waits of SequencePaced's callers for a checkpoint, since the start.
+func Paced(l *Log) int64 { return l.room.slowed() }
+
 // pace is how far the log may grow during a checkpoint.
 type pace struct {
 	from, room LSN
@@ -58,7 +61,7 @@ func (p pace) after(t time.Duration) LSN {
 // slowDown slows down paced callers until the returned function is called with the result of the
 // checkpoint at at. The caller holds the snapping token.
 func slowDown(l *Log, at LSN) (done func(err error)) {
-	began, file := time.Now(), LSN(l.cfg.FileSize)
+	began, file, slowed := time.Now(), LSN(l.cfg.FileSize), Paced(l)
 	l.mu.Lock()
 	oldest := l.mu.snapshot
 	if len(l.mu.segments) > 0 {
@@ -85,11 +88,12 @@ func slowDown(l *Log, at LSN) (done func(err error)) {
 	return func(err error) {
 		close(stop)
 		ticking.Wait()
-		slowed, took := l.room.unpace(), time.Since(began)
+		l.room.unpace()
+		took := time.Since(began)
 		if err == nil {
 			l.typical = took
 		}
-		if slowed > 0 {
+		if slowed = Paced(l) - slowed; slowed > 0 {
 			l.logger.Warn("calls waited so that the log stays short: the checkpoint "+
 				"syncs segments more slowly than records come", "calls", slowed, "for", took)
 		}

@@ -123,6 +123,9 @@ func TestTheLogIsPaced(t *testing.T) {
 				t.Errorf("after %v the log has %.2f files, want %.2f", each.after, n, each.want)
 			}
 		}
+		if n := Paced(s.Log); n < 20 {
+			t.Errorf("puts waited %d times", n)
+		}
 		began = time.Now()
 		s.commit(t, 8, 1<<32)
 		s.commit(t, 20_000, 1<<32+1) // large
@@ -258,8 +261,9 @@ func TestPacedCallersKeepTheirOrder(t *testing.T) {
 		q.goesOn("small")
 		q.comes("last", largeSize, true)
 		q.goesOn("")
-		if slowed := q.unpace(); slowed != 3 {
-			t.Errorf("%d callers were slowed down", slowed)
+		q.unpace()
+		if n := q.slowed(); n != 3 {
+			t.Errorf("callers waited %d times", n)
 		}
 		q.goesOn("last")
 	})

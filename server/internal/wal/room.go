@@ -40,7 +40,7 @@ type room struct {
 		landed LSN           // the end of the log without the queued bytes
 		most   LSN           // the end beyond which paced callers wait; 0: none
 		paced  []*roomWaiter // that wait for it, the oldest first
-		slowed int           // callers that have waited for it
+		slowed int64         // waits for it since the start
 		rushes int           // while there are any, none waits
 	}
 }
@@ -126,15 +126,19 @@ func (r *room) pace(most LSN) {
 	r.admit()
 }
 
-// unpace lets paced callers go on as all others do, and returns the number of those that have
-// waited.
-func (r *room) unpace() (slowed int) {
+// unpace lets paced callers go on as all others do.
+func (r *room) unpace() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	slowed, r.mu.slowed = r.mu.slowed, 0
 	r.mu.most = 0
 	r.hasten()
-	return slowed
+}
+
+// slowed returns the number of waits of paced callers since the start.
+func (r *room) slowed() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mu.slowed
 }
 
 // rush changes the number of rushes by one.
