@@ -96,6 +96,6 @@ func serveMetrics(
 		ErrorLog: slog.NewLogLogger(con.Logger().Handler(), slog.LevelDebug),
 	}
 	go func() { _ = server.Serve(listener) }() // until it is closed
-	con.Say("metrics: http://%s/metrics", listener.Addr())
+	con.Say("metrics: http://%s/metrics", announced(addr, listener))
 	return func() { _ = server.Close() }, nil
 }

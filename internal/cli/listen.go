@@ -50,3 +50,15 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	}
 	return listener, nil
 }
+
+// announced returns HOST:PORT for people: the host as a flag's addr has it, and the listener's
+// port. The listener itself shows 0.0.0.0 as [::], since it takes IPv6 too, and a host name as one
+// of its addresses.
+func announced(addr string, listener net.Listener) string {
+	host, _, _ := net.SplitHostPort(addr) // checkAddr has passed it
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if host == "" || err != nil {
+		return listener.Addr().String()
+	}
+	return net.JoinHostPort(host, port)
+}

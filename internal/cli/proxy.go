@@ -135,7 +135,8 @@ func runProxy(con *console.Console, c *cobra.Command, f *proxyFlags) (err error)
 		scheme = "https"
 	}
 	t.show(con)
-	con.Say("runnel proxy: %s://%s, passing to %s", scheme, listener.Addr(), p.Endpoint())
+	con.Say("runnel proxy: %s://%s, passing to %s", scheme, announced(f.addr, listener),
+		p.Endpoint())
 	return exit.Outside(p.Serve(ctx, listener))
 }
 

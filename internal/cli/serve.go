@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ certificate, which clients must trust, on standard output:
 
 With --auth sigv4=FILE every call must be signed with a key of the file, which is written as
 ~/.aws/credentials. There are no policies: any of the keys may do anything. SIGHUP reads the file
-again.
+again; without keys it does nothing.
 
 With --verbose each call is a line of the log: its operation, stream, status, records, bytes, time
 and request id.`,
@@ -70,8 +71,8 @@ and request id.`,
 	flags.StringSliceVar(&f.streams, "stream", nil,
 		"NAME:SHARDS,…: streams to create if they do not exist")
 	flags.StringVar(&f.sync, "sync", "always",
-		"always: synced before the answer; interval=10ms: synced at this interval, and a power "+
-			"cut may lose the records of one interval")
+		"always: synced before the answer; interval=10ms: synced at this interval, at most "+
+			"1m, and a power cut may lose the records of one interval")
 	flags.BoolVar(&f.skipDamaged, "skip-damaged", false,
 		"let readers go on behind records that are damaged on the disk; without it, reads of them "+
 			"fail (see runnel fsck --repair)")
@@ -112,6 +113,8 @@ func addAllowOrigin(flags *pflag.FlagSet, origins *[]string) {
 }
 
 func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
+	hangups, stopHangUps := takeHangUps()
+	defer stopHangUps()
 	cfg, err := f.config(c)
 	if err != nil {
 		return err
@@ -132,6 +135,7 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 		return err
 	}
 	if f.memory.on {
+		f.memory.warn(con.Logger(), availableMemory(os.DirFS("/")))
 		defer boundHeap(cfg.MemoryLimit)()
 	}
 	srv, err := server.Open(ctx, cfg)
@@ -153,16 +157,17 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	if use, err := srv.DiskUse(); err == nil && !f.memory.on {
 		where += fmt.Sprintf(", which takes %.1f MiB", float64(use.Bytes())/(1<<20))
 	}
-	con.Say("runnel serve: %s://%s, data %s", scheme, listener.Addr(), where)
+	url := scheme + "://" + announced(f.addr, listener)
+	con.Say("runnel serve: %s, data %s", url, where)
 	if f.child {
-		_, _ = fmt.Fprintf(con.Out, "%s://%s\n", scheme, listener.Addr())
+		_, _ = fmt.Fprintln(con.Out, url)
 	}
-	defer f.readKeysAgain(ctx, con, srv)()
 	var settling sync.WaitGroup
 	defer settling.Wait()
-	settled, stop := context.WithCancel(ctx)
+	up, stop := context.WithCancel(ctx)
 	defer stop()
-	settling.Go(func() { settle(settled, con) })
+	settling.Go(func() { settle(up, con) })
+	go f.readKeysAgain(up, con, srv, hangups) // no wait: the file may be a pipe without a writer
 	serveErr := srv.Serve(ctx, listener)
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()

@@ -1,22 +1,21 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/runnel-stream/runnel/internal/console"
 	"github.com/runnel-stream/runnel/internal/exit"
 	"github.com/runnel-stream/runnel/internal/usage"
 	"github.com/runnel-stream/runnel/server"
 )
+
+// maxSyncInterval bounds --sync: a power cut may lose the records of one interval.
+const maxSyncInterval = time.Minute
 
 // config reads the flags, but for TLS.
 func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
@@ -43,9 +42,9 @@ func (f *serveFlags) config(c *cobra.Command) (server.Config, error) {
 	}
 	if interval, ok := strings.CutPrefix(f.sync, "interval="); ok {
 		cfg.SyncInterval, err = time.ParseDuration(interval)
-		if err != nil || cfg.SyncInterval <= 0 {
+		if err != nil || cfg.SyncInterval <= 0 || cfg.SyncInterval > maxSyncInterval {
 			return cfg, exit.Usage("--sync %s: want always, or interval= and a duration "+
-				"above 0", f.sync)
+				"above 0, at most 1m", f.sync)
 		}
 	} else if f.sync != "always" {
 		return cfg, exit.Usage("--sync %s: want always or interval=DURATION", f.sync)
@@ -104,42 +103,6 @@ func (f *serveFlags) check(cfg server.Config) error {
 		return exit.Usage("%s: %w", flag, fault.Err)
 	}
 	return exit.Usage("%w", err)
-}
-
-// readKeysAgain reads the file of --auth at each SIGHUP, until the caller calls stop. A file that
-// cannot be read changes nothing.
-func (f *serveFlags) readKeysAgain(
-	ctx context.Context, con *console.Console, srv *server.Server,
-) (stop func()) {
-	file, ok := strings.CutPrefix(f.auth, "sigv4=")
-	if !ok {
-		return func() {}
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-hangups:
-			}
-			text, err := os.ReadFile(file)
-			if err == nil {
-				err = srv.SetCredentials(server.Credentials(text))
-			}
-			if err != nil {
-				con.Logger().Error("the keys stay as they were", "auth", f.auth, "error", err)
-				continue
-			}
-			con.Say("runnel serve: the keys were read again from %s", file)
-		}
-	}()
-	return func() {
-		signal.Stop(hangups)
-		cancel()
-	}
 }
 
 // authorize reads --auth. Without the flag the server may listen only on a loopback address.

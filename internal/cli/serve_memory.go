@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path"
 	"runtime/debug"
@@ -119,6 +120,17 @@ func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 			return least
 		}
 	}
+}
+
+// warn logs a warning if the limit is more than the available bytes, unless these are unknown. The
+// server starts: it may never have so much data.
+func (f *memoryFlag) warn(logger *slog.Logger, available int64) {
+	if available == 0 || f.limit() <= available {
+		return
+	}
+	size := func(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+	logger.Warn("--memory is more than the machine or the container has: with so much data the "+
+		"system would end the process", "memory", size(f.limit()), "available", size(available))
 }
 
 // boundHeap makes Go collect garbage before the process takes much more memory than its data: Go's

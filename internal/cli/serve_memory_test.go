@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"log/slog"
 	"runtime/debug"
+	"strings"
 	"testing"
 	"testing/fstest"
 )
@@ -41,6 +43,24 @@ func TestAvailableMemory(t *testing.T) {
 		}
 		if got := availableMemory(root); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A limit of more than the available memory makes a warning with both sizes.
+func TestMemoryWarning(t *testing.T) {
+	for _, c := range []struct {
+		size, available int64
+		warns           bool
+	}{
+		{1 << 30, 1 << 30, false}, {1<<30 + 1, 1 << 30, true}, {1 << 40, 0, false},
+	} {
+		var text strings.Builder
+		f := memoryFlag{on: true, size: c.size}
+		f.warn(slog.New(slog.NewTextHandler(&text, nil)), c.available)
+		warned := strings.Contains(text.String(), `memory="1024 MiB" available="1024 MiB"`)
+		if warned != c.warns || !c.warns && text.Len() > 0 {
+			t.Errorf("%d of %d: %q", c.size, c.available, text.String())
 		}
 	}
 }
