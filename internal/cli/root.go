@@ -47,7 +47,7 @@ func Main(ctx context.Context, args []string, streams Streams) int {
 		}
 	}()
 
-	con := &console.Console{Streams: streams}
+	con := &console.Console{Streams: streams, Explain: endpoint.StartHint}
 	con.Out = exit.Output{Writer: streams.Out}
 	if wantsJSON(args) { // before the flags are parsed, which may fail
 		con.LogAsJSON()

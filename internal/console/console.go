@@ -21,6 +21,9 @@ type Console struct {
 	LogFormat string // --log-format: text or json; see LogAsJSON
 	Output    string // --output: text or json
 
+	// Explain adds a remedy to an error that is logged; nil: none has one.
+	Explain func(error) error
+
 	records *whole // of the log, in JSON; nil before LogAsJSON
 	printed *lines // Err since then
 }
@@ -39,11 +42,22 @@ func (c *Console) Logger() *slog.Logger {
 
 // LoggerFrom returns a logger for messages of that level or above.
 func (c *Console) LoggerFrom(level slog.Level) *slog.Logger {
-	options := &slog.HandlerOptions{Level: level}
 	if c.records != nil {
 		return c.jsonLogger(level)
 	}
-	return slog.New(slog.NewTextHandler(c.Err, options))
+	return slog.New(slog.NewTextHandler(c.Err, c.options(level)))
+}
+
+func (c *Console) options(level slog.Level) *slog.HandlerOptions {
+	return &slog.HandlerOptions{Level: level, ReplaceAttr: c.explain}
+}
+
+// explain replaces the errors of a record by explained ones. It has the form of ReplaceAttr.
+func (c *Console) explain(_ []string, a slog.Attr) slog.Attr {
+	if err, is := a.Value.Any().(error); is && c.Explain != nil {
+		a.Value = slog.AnyValue(c.Explain(err))
+	}
+	return a
 }
 
 // Say prints a line of progress on standard error, unless --quiet.

@@ -56,7 +56,7 @@ func (c *Console) Fail(text, help string, status int) {
 }
 
 func (c *Console) jsonLogger(level slog.Level) *slog.Logger {
-	return slog.New(slog.NewJSONHandler(c.records, &slog.HandlerOptions{Level: level}))
+	return slog.New(slog.NewJSONHandler(c.records, c.options(level)))
 }
 
 // whole writes records one by one, of several loggers.
