@@ -248,7 +248,8 @@ func TestBrokenAnswer(t *testing.T) {
 	}
 }
 
-// If upstream does not answer, forwarded calls get 503, and the proxy is healthy.
+// If upstream does not answer, forwarded calls get 503. The proxy is healthy, since it takes puts,
+// and says why they wait.
 func TestUpstreamDown(t *testing.T) {
 	server := runneltest.NewServer(t)
 	upstream := server.Kinesis()
@@ -260,7 +261,10 @@ func TestUpstreamDown(t *testing.T) {
 	if status != http.StatusServiceUnavailable || !strings.Contains(answer, s.proxy.Endpoint()) {
 		t.Errorf("%d %s; want 503 with the upstream URL", status, answer)
 	}
-	if status, body := s.get(t, "/health"); status != http.StatusOK || body != "ok\n" {
+	want := "ok\n" + s.proxy.Endpoint() + " does not answer: dial tcp "
+	status, body := s.get(t, "/health")
+	if status != http.StatusOK || !strings.HasPrefix(body, want) ||
+		!strings.HasSuffix(body, "connection refused; puts wait until it does\n") {
 		t.Errorf("health: %d %s", status, body)
 	}
 }

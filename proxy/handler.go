@@ -3,7 +3,6 @@ package proxy
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -141,18 +140,4 @@ func (p *Proxy) fail(w http.ResponseWriter, x *wire.Exchange, operation string,
 func (p *Proxy) allow(w http.ResponseWriter) {
 	// A writer without deadlines, such as a test's recorder, needs none.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
-}
-
-// health answers 200 "ok" while the proxy takes calls, and 503 with the reason otherwise.
-// Upstream's state does not matter: the proxy takes records during an outage.
-func (p *Proxy) health(w http.ResponseWriter, _ *http.Request) {
-	p.allow(w)
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	if p.isEnding() {
-		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = io.WriteString(w, "shutting down\n")
-		return
-	}
-	_, _ = io.WriteString(w, "ok\n")
 }

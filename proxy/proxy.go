@@ -23,6 +23,7 @@ type Proxy struct {
 	world    world
 	meters   *meters
 	memory   *budget.Budget // of the bodies of current requests
+	probe    probe          // of upstream, for /health
 
 	// ending is closed at the beginning of the shutdown. Event streams end, and /health says so.
 	ending    chan struct{}
