@@ -211,7 +211,7 @@ func (c *call) serve(ctx context.Context) {
 	}
 	defer c.end()
 	if !c.delay(ctx, decision.Delay) {
-		return
+		panic(http.ErrAbortHandler) // the client has gone; see errGone
 	}
 	if decision.Refuse == fault.LoseRequest {
 		panic(http.ErrAbortHandler)
