@@ -127,14 +127,7 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 	if r.found, err = r.log.Inspect(ctx); err != nil {
 		return err
 	}
-	for _, kind := range r.found.Without {
-		if kind == wal.KindItems {
-			r.lose(Loss{Kind: LossItems, What: "no snapshot of the tables is whole: all of them"})
-			continue
-		}
-		r.report.Lost = nil
-		r.report.Refused = "no snapshot of the streams and their records is whole, and the log " +
-			"does not reach back to its beginning: restore the directory from a copy"
+	if r.loseSnapshots(); r.report.Refused != "" {
 		return nil
 	}
 	for _, lost := range r.found.Lost {
@@ -187,6 +180,25 @@ func (r *repairer) plan(ctx context.Context) (err error) {
 			"their frames are damaged"))
 	}
 	return nil
+}
+
+// loseSnapshots lists the machines that have no state, or refuses the repair.
+func (r *repairer) loseSnapshots() {
+	for _, kind := range r.found.Without {
+		if kind == wal.KindItems {
+			r.lose(Loss{Kind: LossItems, What: "no snapshot of the tables is whole: all of them"})
+			continue
+		}
+		r.report.Lost = nil
+		r.report.Refused = "no snapshot of the streams and their records is whole, and the log " +
+			"does not reach back to its beginning: restore the directory from a copy"
+		return
+	}
+	if r.found.Snapshot.Name == "" && r.found.End == 0 { // segments alone are left
+		const gone = "the log and all snapshots are gone: "
+		r.lose(Loss{Kind: LossItems, What: gone + "all tables"})
+		r.lose(Loss{Kind: LossStreams, What: gone + "the names and settings of all streams"})
+	}
 }
 
 // rescue makes a stream for each shard that lost its own.

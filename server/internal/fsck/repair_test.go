@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -594,20 +595,56 @@ func deleted(t *testing.T, lives int) (o *original, folder *vfs.Mem) {
 	return o, folder
 }
 
-// With no whole snapshot of the streams and without the log's beginning a repair is refused.
+// With no whole snapshot of the streams and without the log's beginning a repair is refused,
+// whether the snapshot is damaged or missing.
 func TestRepairIsRefused(t *testing.T) {
-	disk := golden(t, killed)
-	name := "data/snapshot-00000000000000017760"
-	content := read(t, disk, name)
-	content[30] ^= 1
-	write(t, disk, name, content)
-	before := tree(t, disk, "data")
-	report, err := fsck.Repair(t.Context(), disk, "data", true, nil)
-	if err != nil || report.Refused == "" || report.OK || report.Written {
-		t.Errorf("%v, %+v", err, report)
+	const name = "data/snapshot-00000000000000017760"
+	for what, breakIt := range map[string]func(t *testing.T, disk *vfs.Mem){
+		"damaged": func(t *testing.T, disk *vfs.Mem) {
+			content := read(t, disk, name)
+			content[30] ^= 1
+			write(t, disk, name, content)
+		},
+		"missing": func(t *testing.T, disk *vfs.Mem) {
+			if err := disk.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			disk := golden(t, killed)
+			breakIt(t, disk)
+			before := tree(t, disk, "data")
+			report, err := fsck.Repair(t.Context(), disk, "data", true, nil)
+			if err != nil || report.Refused == "" || report.OK || report.Written {
+				t.Errorf("%v, %+v", err, report)
+			}
+			if !maps.Equal(before, tree(t, disk, "data")) {
+				t.Error("something was changed")
+			}
+		})
 	}
-	if !maps.Equal(before, tree(t, disk, "data")) {
-		t.Error("something was changed")
+}
+
+// Without the log and without a snapshot a repair saves the records of segments. It lists the tables
+// and the streams as lost.
+func TestRepairOfSegmentsAlone(t *testing.T) {
+	disk := filled(t)[0].clone(t)
+	for name := range tree(t, disk, "data") {
+		if wal.IsSnapshot(path.Base(name)) || strings.HasPrefix(name, "data/wal/") {
+			if err := disk.Remove(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	report, err := fsck.Repair(t.Context(), disk, "data", true, nil)
+	if err != nil || !report.OK || len(report.Saved) == 0 {
+		t.Fatalf("%v, %+v", err, report)
+	}
+	for _, kind := range []string{fsck.LossItems, fsck.LossStreams} {
+		if !slices.ContainsFunc(report.Lost, func(l fsck.Loss) bool { return l.Kind == kind }) {
+			t.Errorf("no loss is listed as %s: %+v", kind, report.Lost)
+		}
 	}
 }
 

@@ -51,8 +51,8 @@ func (in *inspector) snapshots(files logFiles) error {
 	case chosen != nil:
 		in.found.Snapshot = chosen.SnapshotFile
 		return in.use(chosen, chosen.parts)
-	case empty || len(images) == 0:
-		return nil
+	case empty || len(begun) == 0 && len(images) == 0:
+		return nil // the log is whole, or there is none
 	}
 	return in.patch(images)
 }
@@ -184,8 +184,8 @@ func (in *inspector) use(from *image, parts []part) error {
 	return nil
 }
 
-// patch restores each machine from its newest whole part. The frames behind the oldest of these
-// snapshots follow.
+// patch restores each machine from its newest whole part, of which there is none if all snapshots
+// are missing. The frames behind the oldest of these snapshots follow.
 func (in *inspector) patch(images []image) error {
 	for _, kind := range slices.Sorted(maps.Keys(in.recovery.machines)) {
 		found := false
@@ -209,7 +209,7 @@ func (in *inspector) patch(images []image) error {
 			in.found.Without = append(in.found.Without, kind)
 		}
 	}
-	if in.found.Snapshot.Name == "" { // nothing is whole
+	if in.found.Snapshot.Name == "" && len(images) > 0 { // nothing is whole
 		in.found.Snapshot = images[0].SnapshotFile
 	}
 	return nil
