@@ -306,6 +306,29 @@ func TestOneRottenByte(t *testing.T) {
 	}
 }
 
+// TestADamagedFileGoesOverRestarts: the sweep that replaces a damaged file goes on at the next
+// start, which finds the damage again. Each life makes one snapshot.
+func TestADamagedFileGoesOverRestarts(t *testing.T) {
+	disk, want := chained(t)
+	for name := range dataFiles(t, disk) {
+		hurt := copyDisk(t, disk)
+		mutate(t, hurt, path.Join("data", FolderName, name), func(p []byte) []byte {
+			p[0] ^= 4
+			return p
+		})
+		for life := range 6 {
+			b := open(t, hurt)
+			b.has(t, want, "%s, life %d", name, life)
+			b.put(t, b.table(t, "t"), sized("0", 300, int(want["0"])))
+			b.checkpoint(t)
+			b.close(t)
+		}
+		if files := dataFiles(t, hurt); files[name] > 0 {
+			t.Errorf("the damaged file %s is still there: %v", name, files)
+		}
+	}
+}
+
 // TestALostFile: without the newest file a start uses the snapshot before it, and the log. Without
 // an older one it stops.
 func TestALostFile(t *testing.T) {

@@ -31,7 +31,7 @@ type loading struct {
 	opened []vfs.File
 	blocks []loadBlock // in the chain's order
 	next   atomic.Int64
-	mended atomic.Bool
+	newest atomic.Uint64 // the greatest number of a damaged file; 0: there is none
 }
 
 type loadBlock struct {
@@ -80,7 +80,7 @@ func (s *Store) load(list []dataFile) (err error) {
 		if b.err == nil {
 			continue
 		}
-		if err := l.lose(b.err, int64(b.size)); err != nil {
+		if err := l.lose(b.of, b.err, int64(b.size)); err != nil {
 			return err
 		}
 	}
@@ -97,14 +97,14 @@ func (l *loading) open(list []dataFile) error {
 			var faults []*wal.CorruptError
 			blocks, faults, err = l.store.chain.files.blocks(of, file)
 			for _, fault := range faults {
-				l.mend(fault)
+				l.mend(of, fault)
 			}
 			for _, b := range blocks {
 				l.blocks = append(l.blocks, loadBlock{block: b, of: of, file: file})
 			}
 		}
 		if err != nil {
-			if err := l.lose(err, of.size); err != nil {
+			if err := l.lose(of, err, of.size); err != nil {
 				return err
 			}
 		}
@@ -121,18 +121,27 @@ func (l *loading) close() error {
 }
 
 // lose notes damage in a repair. Otherwise it returns the error.
-func (l *loading) lose(err error, size int64) error {
+func (l *loading) lose(of dataFile, err error, size int64) error {
 	var corrupt *wal.CorruptError
 	if !l.store.cfg.Salvage || !errors.As(err, &corrupt) {
 		return err
 	}
 	l.store.lost = append(l.store.lost, LostBlock{corrupt, size})
-	l.mended.Store(true)
+	l.damaged(of)
 	return nil
 }
 
-func (l *loading) mend(fault *wal.CorruptError) {
-	l.mended.Store(true)
+// damaged notes a file that is to be replaced.
+func (l *loading) damaged(of dataFile) {
+	for known := l.newest.Load(); of.id > known; known = l.newest.Load() {
+		if l.newest.CompareAndSwap(known, of.id) {
+			return
+		}
+	}
+}
+
+func (l *loading) mend(of dataFile, fault *wal.CorruptError) {
+	l.damaged(of)
 	l.store.chain.logger.Warn("a part of the items' files is damaged; nothing is lost, and the "+
 		"file will be replaced: look for a failing disk",
 		"file", fault.File, "byte", fault.Offset, "reason", fault.Reason)
@@ -153,7 +162,7 @@ func (l *loading) read() {
 				"more than one part of a block is damaged")
 		}
 		if mended {
-			l.mend(l.store.chain.files.corrupt(b.of, b.off, mendedReason))
+			l.mend(b.of, l.store.chain.files.corrupt(b.of, b.off, mendedReason))
 		}
 		if err == nil {
 			p = text
@@ -255,13 +264,20 @@ func (t *Table) fill(records []sortable) {
 	t.reindex()
 }
 
-// settle prepares the chain to replace damaged files: in a repair at once, else by a sweep.
+// settle prepares the chain to replace damaged files: in a repair at once, else by a sweep. A sweep
+// that has begun and will drop them goes on: a new one at each start would never end, and would
+// leave one more file.
 func (l *loading) settle() error {
-	if !l.mended.Load() {
+	newest := l.newest.Load()
+	if newest == 0 {
 		return nil
 	}
 	c := &l.store.chain
-	if !l.store.cfg.Salvage {
+	switch {
+	case l.store.cfg.Salvage:
+	case c.sweep.from > 0 && newest <= c.list[c.sweep.from-1].id:
+		return nil
+	default:
 		c.forced, c.sweep = true, sweep{}
 		return nil
 	}
