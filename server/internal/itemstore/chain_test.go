@@ -329,6 +329,36 @@ func TestADamagedFileGoesOverRestarts(t *testing.T) {
 	}
 }
 
+// TestADamagedFileOfASweep: a file that the running sweep has written itself needs another sweep.
+func TestADamagedFileOfASweep(t *testing.T) {
+	disk, want := chained(t)
+	b := open(t, disk)
+	step := func() {
+		b.put(t, b.table(t, "t"), sized("0", 300, int(want["0"])))
+		b.checkpoint(t)
+	}
+	b.chain.sweep, b.chain.forced = sweep{}, true
+	step()
+	if b.chain.sweep.phase == sweepNone {
+		t.Fatal("no sweep runs")
+	}
+	b.close(t)
+	name := slices.Max(slices.Collect(maps.Keys(dataFiles(t, disk))))
+	mutate(t, disk, path.Join("data", FolderName, name), func(p []byte) []byte {
+		p[0] ^= 4
+		return p
+	})
+	b = open(t, disk)
+	for range 9 {
+		step()
+	}
+	b.has(t, want, "after a sweep")
+	b.close(t)
+	if _, there := dataFiles(t, disk)[name]; there {
+		t.Errorf("%s is still there", name)
+	}
+}
+
 // TestALostFile: without the newest file a start uses the snapshot before it, and the log. Without
 // an older one it stops.
 func TestALostFile(t *testing.T) {
