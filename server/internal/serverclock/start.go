@@ -25,7 +25,9 @@ func (c *Clock) begin() {
 			elapsed: r.elapsed, pace: r.pace, since: since, accepted: r.accepted,
 			differs: abs(r.vouched-r.wall) > tolerance, jump: r.jump, past: r.past,
 		})
-		c.look()
+		if was, next, step := c.replace(); next.pace == follows {
+			c.report(was, next, step)
+		}
 	case there || last > 0:
 		c.afterBoot(&r)
 	default: // a new directory
@@ -34,6 +36,7 @@ func (c *Clock) begin() {
 		s.past = s.past.with(s.elapsed, s.stamp, true)
 		c.state.Store(&s)
 	}
+	own := c.state.Load()
 	if c.cfg.Accept {
 		c.accept()
 	}
@@ -41,7 +44,7 @@ func (c *Clock) begin() {
 	s := c.state.Load()
 	raise(&c.last, s.stamp)
 	c.most.Store(s.elapsed)
-	c.reportStart(s)
+	c.reportStart(s, s.stamp-own.stamp)
 }
 
 // afterBoot sets the state after another boot than the record's.
@@ -97,14 +100,21 @@ func (c *Clock) accept() {
 	c.state.Store(&s)
 }
 
-// reportStart logs a difference at a start.
-func (c *Clock) reportStart(s *state) {
+// reportStart logs a difference at a start. accepted is the step, in ms, that --accept-clock made.
+func (c *Clock) reportStart(s *state, accepted int64) {
 	ahead := time.Duration(s.stamp-s.wall) * time.Millisecond
 	switch {
 	case s.pace == refuses:
 		c.cfg.Logger.Warn("the system's clock is more than 30 days ahead of the times in this "+
 			"data directory; the server's clock does not follow it, and nothing expires; if the "+
 			"system's clock is right, start with --accept-clock", "ahead", -ahead)
+	case s.pace == waits:
+		c.cfg.Logger.Warn("the system's clock is far ahead of the times in this data directory; "+
+			"the server's clock follows it if that lasts ten minutes, and nothing expires "+
+			"meanwhile, unless the next start has --accept-clock", "ahead", -ahead)
+	case s.pace == follows && accepted >= logAfter:
+		c.cfg.Logger.Warn("the server's clock goes with the system's, since --accept-clock says "+
+			"that it is right", "step", time.Duration(accepted)*time.Millisecond)
 	case s.accepted && s.differs:
 		c.cfg.Logger.Warn("the system's clock is behind the times in this data directory, and "+
 			"accepted; the server's clock, which never steps back, goes on at half speed until "+
