@@ -134,8 +134,10 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	available := availableMemory(os.DirFS("/"))
+	warnMemory(cfg.Logger, "--items-memory", cfg.ItemsMemory, available)
 	if f.memory.on {
-		f.memory.warn(con.Logger(), availableMemory(os.DirFS("/")))
+		warnMemory(cfg.Logger, "--memory", cfg.MemoryLimit, available)
 		defer boundHeap(cfg.MemoryLimit)()
 	}
 	srv, err := server.Open(ctx, cfg)

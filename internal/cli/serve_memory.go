@@ -122,15 +122,15 @@ func leastLimit(root fs.FS, mount, group, file string, least int64) int64 {
 	}
 }
 
-// warn logs a warning if the limit is more than the available bytes, unless these are unknown. The
-// server starts: it may never have so much data.
-func (f *memoryFlag) warn(logger *slog.Logger, available int64) {
-	if available == 0 || f.limit() <= available {
+// warnMemory logs a warning if the bytes of a flag are more than the available ones, unless these
+// are unknown. The server starts: it may never have so much data.
+func warnMemory(logger *slog.Logger, flag string, size, available int64) {
+	if available == 0 || size <= available {
 		return
 	}
-	size := func(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
-	logger.Warn("--memory is more than the machine or the container has: with so much data the "+
-		"system would end the process", "memory", size(f.limit()), "available", size(available))
+	text := func(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }
+	logger.Warn(flag+" is more than the machine or the container has: with so much data the "+
+		"system would end the process", "memory", text(size), "available", text(available))
 }
 
 // boundHeap makes Go collect garbage before the process takes much more memory than its data: Go's

@@ -56,8 +56,7 @@ func TestMemoryWarning(t *testing.T) {
 		{1 << 30, 1 << 30, false}, {1<<30 + 1, 1 << 30, true}, {1 << 40, 0, false},
 	} {
 		var text strings.Builder
-		f := memoryFlag{on: true, size: c.size}
-		f.warn(slog.New(slog.NewTextHandler(&text, nil)), c.available)
+		warnMemory(slog.New(slog.NewTextHandler(&text, nil)), "--memory", c.size, c.available)
 		warned := strings.Contains(text.String(), `memory="1024 MiB" available="1024 MiB"`)
 		if warned != c.warns || !c.warns && text.Len() > 0 {
 			t.Errorf("%d of %d: %q", c.size, c.available, text.String())
