@@ -12,8 +12,8 @@ import (
 // connections bound them. Over HTTP/2 one connection begins 100, resets them and begins others
 // while the first still run (CVE-2023-44487), and each holds some 40 KiB besides its body.
 //
-// Further calls are refused before their bodies are read. Twice as many are dropped unanswered,
-// since a client that reads nothing would hold the refusals, too.
+// Further calls are refused before their bodies are read. Beyond as many refused ones they are
+// dropped unanswered, since a client that reads nothing would hold the refusals, too.
 const mostStreams = 2048
 
 // crowded is the error of a call beyond mostStreams, and a budget.ErrFull.
@@ -27,15 +27,19 @@ func (crowded) Is(target error) bool { return target == budget.ErrFull }
 
 // crowd counts the calls over HTTP/2. Event streams do not count, since consumers have one for each
 // shard, and the registered consumers bound them.
-type crowd struct{ calls atomic.Int64 }
+//
+// A refused call counts apart. The server takes the rest of its body, for up to five seconds, so a
+// client without a key would otherwise take the places of those that have one.
+type crowd struct{ calls, refused atomic.Int64 }
 
 // many is a number of calls whose memory is worth a relief.
 const many = 256
 
 // place is a call's place in the crowd. The zero value is none.
 type place struct {
-	in     *crowd
-	isMany bool // one of many
+	in        *crowd
+	isMany    bool // one of many
+	isRefused bool // counted in crowd.refused
 }
 
 // enter gives a request over HTTP/2 its place. An error means that it is to be refused.
@@ -43,14 +47,27 @@ func (c *crowd) enter(r *http.Request) (place, error) {
 	if r.ProtoMajor < 2 {
 		return place{}, nil
 	}
-	switch n := c.calls.Add(1); {
-	case n > 2*mostStreams:
-		c.calls.Add(-1)
+	n := c.calls.Add(1)
+	p := place{in: c, isMany: n > many}
+	if n > mostStreams {
+		p.refuse()
+		return p, crowded{}
+	}
+	return p, nil
+}
+
+// refuse moves a call to the refused ones. It drops the call if there are too many of them. It may
+// be called again.
+func (p *place) refuse() {
+	if p.in == nil || p.isRefused {
+		return
+	}
+	p.in.calls.Add(-1)
+	n := p.in.refused.Add(1)
+	p.isRefused, p.isMany = true, p.isMany || n > many
+	if n > mostStreams {
+		p.leave()
 		panic(http.ErrAbortHandler)
-	case n > mostStreams:
-		return place{c, true}, crowded{}
-	default:
-		return place{c, n > many}, nil
 	}
 }
 
@@ -65,8 +82,13 @@ func (p *place) flush(w http.ResponseWriter) {
 
 // leave gives the place back. It may be called again.
 func (p *place) leave() {
-	if p.in != nil {
+	switch {
+	case p.in == nil:
+		return
+	case p.isRefused:
+		p.in.refused.Add(-1)
+	default:
 		p.in.calls.Add(-1)
-		p.in = nil
 	}
+	p.in = nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestCrowd: over HTTP/2 the server refuses calls beyond mostStreams before it executes them, and
-// drops those beyond twice as many. Those over HTTP/1.1 go on.
+// drops those beyond as many that are being refused. Those over HTTP/1.1 go on.
 func TestCrowd(t *testing.T) {
 	overEachProtocol(t, Config{}, func(t *testing.T, s *streaming) {
 		call := func() (protocol, status int, text string) {
@@ -22,12 +22,20 @@ func TestCrowd(t *testing.T) {
 			return answer.ProtoMajor, answer.StatusCode, string(body)
 		}
 		protocol, _, _ := call()
-		for others, want := range map[int64]int{
-			mostStreams - 1: http.StatusOK, mostStreams: http.StatusBadRequest,
-			2*mostStreams - 1: http.StatusBadRequest, 2 * mostStreams: 0,
+		for _, others := range []struct {
+			calls, refused int64
+			want           int
+		}{
+			{mostStreams - 1, 0, http.StatusOK},
+			{mostStreams - 1, mostStreams, http.StatusOK},
+			{mostStreams, 0, http.StatusBadRequest},
+			{mostStreams, mostStreams - 1, http.StatusBadRequest},
+			{mostStreams, mostStreams, 0},
 		} {
 			s.alone(t)
-			s.crowd.calls.Store(others)
+			s.crowd.calls.Store(others.calls)
+			s.crowd.refused.Store(others.refused)
+			want := others.want
 			if protocol < 2 {
 				want = http.StatusOK
 			}
@@ -35,9 +43,10 @@ func TestCrowd(t *testing.T) {
 			refused := strings.Contains(text, "ThrottlingException") &&
 				strings.Contains(text, "more than 2048 calls over HTTP/2")
 			if status != want || status == http.StatusBadRequest && !refused {
-				t.Errorf("beside %d calls: %d %s; want %d", others, status, text, want)
+				t.Errorf("beside %+v: %d %s", others, status, text)
 			}
-			s.crowd.calls.Add(-others)
+			s.crowd.calls.Add(-others.calls)
+			s.crowd.refused.Add(-others.refused)
 		}
 		s.alone(t)
 		s.wantAnswer(t)
@@ -48,12 +57,12 @@ func TestCrowd(t *testing.T) {
 func (s *streaming) alone(t *testing.T) {
 	t.Helper()
 	for range 1000 {
-		if s.crowd.calls.Load() == 0 {
+		if s.crowd.calls.Load() == 0 && s.crowd.refused.Load() == 0 {
 			return
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("%d calls are left", s.crowd.calls.Load())
+	t.Fatalf("%d calls and %d refused ones are left", s.crowd.calls.Load(), s.crowd.refused.Load())
 }
 
 // TestCrowdWithoutStreams: event streams leave room for calls.
@@ -98,4 +107,47 @@ func TestCrowdOfUnreadAnswers(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	t.Errorf("%d calls under way after the reset", s.crowd.calls.Load())
+}
+
+// TestCrowdOfRefusedCalls: a call that is refused by its head, while the server still drops its body,
+// takes no place of the others. Among many calls one without a key is refused by its head, too.
+func TestCrowdOfRefusedCalls(t *testing.T) {
+	const keys = "[a]\naws_access_key_id = AKIDONE\naws_secret_access_key = secret\n"
+	for _, c := range []struct {
+		protocol, length string
+		cfg              Config
+		others           int64
+	}{
+		{"h2c", "99999999", Config{}, mostStreams - 1},
+		{"https h2", "99999999", Config{}, mostStreams - 1},
+		{"h2c", "99", Config{Credentials: keys}, many},
+		{"https h2", "99", Config{Credentials: keys}, many},
+	} {
+		t.Run(c.protocol+" "+c.length, func(t *testing.T) {
+			s := serveStreams(t, c.cfg, c.protocol)
+			f := s.frames(t)
+			go func() { _, _ = io.Copy(io.Discard, f) }()
+			s.crowd.calls.Store(c.others)
+			f.send(headersFrame, endHeaders, 1, headers(":method", "POST", ":path", "/",
+				":scheme", "http", ":authority", "localhost",
+				"content-type", "application/x-amz-json-1.1", "content-length", c.length,
+				"x-amz-target", "Kinesis_20131202.ListStreams"))
+			f.send(dataFrame, 0, 1, []byte("{")) // and no more
+			for range 1000 {
+				if s.crowd.refused.Load() == 1 {
+					break
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if c.cfg.Credentials == "" {
+				s.wantAnswer(t)
+			}
+			if n := s.crowd.refused.Load(); n != 1 {
+				t.Errorf("%d calls are being refused, want 1", n)
+			}
+			f.send(resetFrame, 0, 1, []byte{0, 0, 0, 8}) // CANCEL
+			s.crowd.calls.Add(-c.others)
+			s.alone(t)
+		})
+	}
 }

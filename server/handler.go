@@ -42,6 +42,7 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	if page := s.page(r); page != nil {
 		if err := s.cfg.guard.CheckPage(r); err != nil {
+			c.place.refuse()
 			s.refusePage(w, r, err)
 			return
 		}
@@ -52,6 +53,7 @@ func (s *Server) route(c *call, w http.ResponseWriter, r *http.Request) {
 	// A page of any origin may call if it has to sign, since it needs a key, as at AWS.
 	if s.keys.Load() == nil {
 		if err := s.cfg.guard.CheckCall(r); err != nil {
+			c.place.refuse()
 			s.refusePage(w, r, err)
 			return
 		}
@@ -132,6 +134,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 	s := c.server
 	exchange, err := wire.Begin(w, r, wire.Checks{
 		Keys: s.keys.Load(), Memory: &c.body, Serves: serves, Full: c.full,
+		HeadFirst: c.place.isMany,
 	})
 	if err != nil {
 		c.letGo()
@@ -141,6 +144,7 @@ func (c *call) begin(w http.ResponseWriter, r *http.Request) (ok bool) {
 		if !errors.Is(err, wire.ErrAnswered) { // to return would answer 200
 			panic(http.ErrAbortHandler)
 		}
+		c.place.refuse()
 		wire.TakeRest(w, r)
 		return false
 	}

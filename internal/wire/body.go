@@ -142,10 +142,12 @@ func (x *Exchange) take(r *http.Request, auth *Credentials, known bool) error {
 		x.w.Header().Del("Connection")
 		return nil
 	}
-	if x.full != nil {
+	if x.full != nil || x.headFirst {
 		if err := in.long(); err != nil {
 			return err
 		}
+	}
+	if x.full != nil {
 		return x.notTaken(r, x.full)
 	}
 	control := http.NewResponseController(x.w)

@@ -26,6 +26,7 @@ type Exchange struct {
 	body        *[]byte // to be returned to the pool
 	memory      *budget.Share
 	full        error                                // see Checks.Full
+	headFirst   bool                                 // see Checks.HeadFirst
 	status      int                                  // of the answer; 0: there is none
 	sent        int                                  // bytes of the answer's body
 	serves      func(service, operation string) bool // see Checks
@@ -40,6 +41,9 @@ type Checks struct {
 	Memory *budget.Share
 	// Full, which wraps budget.ErrFull, refuses the call before its body is read. Default nil.
 	Full error
+	// HeadFirst makes the checks that need no body before a body of any length is read. Default
+	// false: before one of more than budget.Free bytes gets memory.
+	HeadFirst bool
 	// Serves reports whether an operation exists. Begin asks it about requests without a body
 	// alone; for others the service answers. Default nil: each operation exists.
 	Serves func(service, operation string) bool
@@ -59,7 +63,10 @@ func Begin(w http.ResponseWriter, r *http.Request, checks Checks) (*Exchange, er
 		return nil, tooLarge(w, r)
 	}
 	auth := checks.Keys
-	x := &Exchange{w: w, memory: checks.Memory, full: checks.Full, serves: checks.Serves}
+	x := &Exchange{
+		w: w, memory: checks.Memory, full: checks.Full, serves: checks.Serves,
+		headFirst: checks.HeadFirst && r.ContentLength != 0,
+	}
 	defer x.memory.Settle()
 	target := r.Header.Get("X-Amz-Target")
 	var known bool
