@@ -30,20 +30,26 @@ func init() {
 // adjust sets GOGC for leastGoal, now and after each collection. least is its setting from a live
 // heap of half of leastGoal on.
 func adjust(least int) {
-	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(live)
-	debug.SetGCPercent(percentFor(live[0].Value.Uint64(), least))
+	read := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"},
+		{Name: "/gc/scan/stack:bytes"},
+		{Name: "/gc/scan/globals:bytes"},
+	}
+	metrics.Read(read)
+	live, roots := read[0].Value.Uint64(), read[1].Value.Uint64()+read[2].Value.Uint64()
+	debug.SetGCPercent(percentFor(live, roots, least))
 	// The next collection finds that nothing refers to the array. It must not be smaller: tiny
 	// values share a block, which lives as long as the others of it.
 	runtime.AddCleanup(new([64]byte), adjust, least)
 }
 
-// percentFor returns the setting of GOGC with which the next collection comes at leastGoal or a
-// little later; at least least.
-func percentFor(live uint64, least int) int {
+// percentFor returns the setting of GOGC with which the next collection comes at leastGoal; at
+// least least. Go adds the percentage of the live heap and of the roots, which are stacks and
+// globals (the Go GC guide): thousands of goroutines have more stacks than heap.
+func percentFor(live, roots uint64, least int) int {
 	percent := leastGoal * 100 / smallestGoal
-	if live > 0 {
-		percent = min(percent, (leastGoal-int(min(live, leastGoal)))*100/int(live))
+	if all := live + roots; all > 0 {
+		percent = min(percent, int((leastGoal-min(live, leastGoal))*100/all))
 	}
 	return max(percent, least)
 }

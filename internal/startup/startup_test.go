@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -25,6 +26,24 @@ func TestCollections(t *testing.T) {
 		runtime.KeepAlive(data)
 	}()
 	collect(t, "without it", leastGoal, leastGoal*5/4)
+	end, deep := make(chan struct{}), sync.WaitGroup{}
+	for range 1000 {
+		deep.Add(1)
+		go recurse(200, func() { deep.Done(); <-end })
+	}
+	deep.Wait()
+	collect(t, "with large stacks", leastGoal, large*10)
+	close(end)
+}
+
+// recurse calls f with a stack of so many KiB.
+func recurse(kib int, f func()) byte {
+	var frame [1 << 10]byte
+	if kib == 0 {
+		f()
+		return frame[0]
+	}
+	return recurse(kib-1, f) + frame[kib]
 }
 
 // collect collects until the goal of the next collection is from low to high, in bytes.
