@@ -56,8 +56,15 @@ func TestHealthShowsUpstream(t *testing.T) {
 		began := time.Now()
 		for range 20 {
 			all.Go(func() {
-				if status, body := s.get(t, "/health"); status != http.StatusOK || body != want {
-					t.Errorf("%d %q, want %q", status, body, want)
+				for { // a busy machine may need more than the half second
+					status, body := s.get(t, "/health")
+					if status == http.StatusOK && body == want {
+						return
+					}
+					if status != http.StatusOK || time.Since(began) > 10*time.Second {
+						t.Errorf("%d %q, want %q", status, body, want)
+						return
+					}
 				}
 			})
 		}
