@@ -420,7 +420,7 @@ func TestSinkThatGoesBackToRemovedRecords(t *testing.T) {
 		t.Run(fmt.Sprint(standing, " records"), func(t *testing.T) {
 			bubble(t, 1, func(f *fleet) {
 				b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
-				f.start("w1", intoSink(b))
+				f.start("w1", intoSink(b), fewPolls)
 				backup := b.copied()
 				f.stream.put("a", keys(5)...)
 				f.await(failover, "the first records", func() bool { return b.count() == 5 })
@@ -445,12 +445,15 @@ func TestSinkThatGoesBackToRemovedRecords(t *testing.T) {
 	}
 }
 
+// fewPolls makes a test of more than a day cheaper.
+func fewPolls(c *consumer.Config) { c.PollInterval = 5 * time.Second }
+
 // A parent that is read again has lost records to the stream's retention period. The gap is
 // reported, though its child is complete up to now.
 func TestParentWithRemovedRecords(t *testing.T) {
 	bubble(t, 1, func(f *fleet) {
 		b := newBook(f, &chaos{random: rand.New(rand.NewPCG(1, 1)), calm: true})
-		f.start("w1", intoSink(b))
+		f.start("w1", intoSink(b), fewPolls)
 		f.stream.put("a", keys(5)...)
 		f.await(failover, "the first records", func() bool { return b.count() == 5 })
 		backup := b.copied()
