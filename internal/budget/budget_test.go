@@ -84,7 +84,8 @@ func TestBodiesNeverWaitForEachOther(t *testing.T) {
 	}
 }
 
-// Slow bodies that hold all of the memory make room for a quick one.
+// Slow bodies that hold all of the memory make room for a quick one, which gets it after the
+// thousand that came before. Without cuts that takes seven minutes.
 func TestSlowBodiesMakeRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := New(10*longest, 2*longest)
@@ -106,7 +107,7 @@ func TestSlowBodiesMakeRoom(t *testing.T) {
 		if err := read(t.Context(), i, longest, 100<<20, 0); err != nil {
 			t.Error(err)
 		}
-		if took := time.Since(start); took > time.Minute {
+		if took := time.Since(start); took > 2*time.Minute {
 			t.Errorf("a quick body has waited for %v", took)
 		}
 		bodies.Wait()
