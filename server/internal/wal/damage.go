@@ -23,6 +23,20 @@ func (d *folder) checkEnd(r *reader, n note) error {
 	return err
 }
 
+// checkReaches returns a *CorruptError if the newest begun file ends before the place of the
+// snapshot, from. The log was durable up to there, so the announced file was in use: its content is
+// that of an earlier life, or of another file.
+func (d *folder) checkReaches(n note, from LSN) error {
+	if n.next == 0 || from <= n.end {
+		return nil
+	}
+	return &CorruptError{
+		File: fileName(d.dir, n.next), LSN: from,
+		Reason: fmt.Sprintf("the first block is not this file's, and a snapshot shows that the log "+
+			"went on there from position %d", n.end),
+	}
+}
+
 // checkAnnounced returns a *CorruptError if the newest file announces a next file that is
 // missing.
 func (d *folder) checkAnnounced(files logFiles, newest uint64, n note) error {

@@ -85,8 +85,11 @@ func (in *inspector) last(files logFiles, r *reader) error {
 	}
 	in.ended = n
 	err = in.folder.checkAnnounced(files, r.generation, n)
+	if err == nil {
+		err = in.folder.checkReaches(n, r.lsn())
+	}
 	if err != nil {
-		in.endLost(fileName(in.folder.dir, n.next), n.end)
+		in.endLost(fileName(in.folder.dir, n.next), max(n.end, r.lsn()))
 	}
 	return in.damaged(err)
 }

@@ -40,6 +40,11 @@ func killed(t *testing.T, frames ...int) (disk *vfs.Mem, ids []uint64) {
 // newest returns the generation of the newest file that was begun.
 func newest(t *testing.T, disk *vfs.Mem) uint64 {
 	t.Helper()
+	return newestFile(t, disk).generation
+}
+
+func newestFile(t *testing.T, disk *vfs.Mem) segment {
+	t.Helper()
 	log, err := Open(Config{FS: disk, Dir: "data", ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +54,23 @@ func newest(t *testing.T, disk *vfs.Mem) uint64 {
 		t.Fatal(err)
 	}
 	begun := files.begun()
-	return begun[len(begun)-1].generation
+	return begun[len(begun)-1]
+}
+
+// overwrite gives a file the content of another one.
+func overwrite(t *testing.T, disk vfs.FS, from, to string) {
+	t.Helper()
+	file, err := disk.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := make([]byte, 16<<10)
+	if _, err = file.ReadAt(content, 0); err == nil {
+		damage(t, disk, to, 0, func(p []byte) { copy(p, content) }, len(content))
+	}
+	if err = errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // The newest file as a whole is missed, wherever in the life of a directory it was taken away,
@@ -78,6 +99,31 @@ func TestTheNewestFileIsMissed(t *testing.T) {
 			for range 2 {
 				if found, corrupt := outcome(t, disk); corrupt == nil {
 					t.Fatalf("without %s: %d frames of %d", gone, len(found), len(ids))
+				}
+			}
+			if found := inspect(t, disk); len(found.Damage) == 0 {
+				t.Error("Inspect has found nothing")
+			}
+		})
+	}
+}
+
+// The newest file has the content of another one, as after a write that the disk lost or put into
+// the wrong file. If the snapshot's place was in the newest file, a start notices.
+func TestTheNewestFileHasTheContentOfAnotherOne(t *testing.T) {
+	for name, frames := range map[string][]int{
+		"one checkpoint": {0, 18}, "more frames behind it": {0, 22}, "many files": {0, 82},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk, ids := killed(t, frames...)
+			last := newestFile(t, disk)
+			if at, begin := inspect(t, disk).Snapshot.LSN, last.start; at <= begin {
+				t.Fatalf("the snapshot is at %d, and the newest file begins at %d", at, begin)
+			}
+			overwrite(t, disk, fileName("data", last.generation-1), fileName("data", last.generation))
+			for range 2 {
+				if found, corrupt := outcome(t, disk); corrupt == nil {
+					t.Fatalf("%d frames of %d", len(found), len(ids))
 				}
 			}
 			if found := inspect(t, disk); len(found.Damage) == 0 {

@@ -216,6 +216,9 @@ func (rec *recovery) replayLast(
 			err = rec.folder.checkEnd(r, n)
 		}
 		if err == nil {
+			err = rec.folder.checkReaches(n, from)
+		}
+		if err == nil {
 			err = rec.folder.checkAnnounced(files, s.generation, n)
 		}
 		if err == nil {
