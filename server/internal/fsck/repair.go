@@ -278,6 +278,9 @@ func (r *repairer) write(ctx context.Context) error {
 	if err == nil {
 		err = r.log.Rebase(ctx, len(r.found.Damage) > 0 || r.records.Ahead())
 	}
+	if err == nil {
+		err = r.records.Discard()
+	}
 	if err != nil {
 		return err
 	}

@@ -648,6 +648,36 @@ func TestRepairOfSegmentsAlone(t *testing.T) {
 	}
 }
 
+// A segment of another data directory, of the same shard, has frames that verify. A repair takes none
+// of its records, and leaves a directory that starts.
+func TestRepairOfASegmentOfAnotherDirectory(t *testing.T) {
+	other := tree(t, filled(t)[0].disk, "data")
+	for _, o := range filled(t) {
+		cases := 0
+		for name, content := range tree(t, o.disk, "data") {
+			foreign := other[name]
+			if !strings.HasSuffix(name, ".seg") || foreign == content {
+				continue
+			}
+			for what, part := range map[string]string{
+				"whole": foreign, "its beginning": foreign[:len(foreign)*2/3],
+				"and more": foreign + foreign, "its end damaged": foreign[:len(foreign)-9] + "\x00",
+			} {
+				disk := o.clone(t)
+				write(t, disk, name, []byte(part))
+				what = fmt.Sprintf("%s: %s, %s", o.name, name, what)
+				report := o.mend(t, disk, what)
+				if o.goOn(t, disk, what); !report.Whole { // else the log has all of the segment
+					cases++
+				}
+			}
+		}
+		if cases < 8 {
+			t.Errorf("only %d cases", cases)
+		}
+	}
+}
+
 // A damaged first block of a log file costs nothing, whichever byte it is.
 func TestRepairOfAFirstBlock(t *testing.T) {
 	o := filled(t)[0]

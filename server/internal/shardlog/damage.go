@@ -39,6 +39,10 @@ func (s *Store) behind(e extent, file vfs.File, at place, corrupt *CorruptError)
 	if known {
 		return to, nil
 	}
+	if corrupt.foreign {
+		s.pass(key, at.index, place{index: e.end, offset: e.size}, corrupt)
+		return place{index: e.end, offset: e.size}, nil
+	}
 	buf := make([]byte, max(e.size-at.offset, 0))
 	n, err := file.ReadAt(buf, at.offset)
 	if err != nil && !errors.Is(err, io.EOF) {

@@ -144,3 +144,84 @@ func TestReadsDoNotSkipErrors(t *testing.T) {
 		t.Errorf("%d records count as skipped after a failed read", n)
 	}
 }
+
+// A segment's file may be that of another data directory: the same shard, the same indexes, sound
+// checksums. Wherever a read begins, it gets no record of that file, and a check finds them lost.
+func TestASegmentOfAnotherDirectory(t *testing.T) {
+	filled := func(key string, at func(i int64) int64) *vfs.Mem {
+		disk, now := vfs.NewMem(), new(clock)
+		e := setup{fs: disk, now: now.now, segmentSize: 32 * 128}.mustOpen(t)
+		err := e.do(t.Context(), opCreate, 1)
+		for i := range int64(3 * 32) {
+			now.ms.Store(at(i))
+			if err == nil {
+				_, err = e.append(t.Context(), 1, Entry{key, make([]byte, 96)})
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.mustClose(t)
+		return disk
+	}
+	own := func(i int64) int64 { return 1000 + i }
+	name := "data/shards/1/" + segmentName(33)
+	for _, begin := range []int64{900, 999, 1001, 1003, 5000} { // the times of most records overlap
+		for from := uint64(33); from < 65; from += 3 {
+			disk := filled("own ", own)
+			other := filled("else", func(i int64) int64 { return begin + i })
+			copySegment(t, other, disk, name)
+			for _, skip := range []bool{false, true} {
+				e := setup{fs: disk, skipDamaged: skip, segmentSize: 32 * 128}.mustOpen(t)
+				records, next, err := e.store.Shard(1).ReadLent(t.Context(), nil, from, 9, 1<<20)
+				switch {
+				case !skip && !errors.Is(err, ErrCorrupt):
+					t.Errorf("begin %d: a read from %d: %d records, %v", begin, from, len(records), err)
+				case skip && (err != nil || len(records) == 0 && next != 65 || e.store.Damaged() != 32):
+					t.Errorf("begin %d: reads from %d: up to %d, %d damaged, %v", begin, from, next,
+						e.store.Damaged(), err)
+				}
+				for _, r := range records {
+					if r.PartitionKey != "own " {
+						t.Fatalf("begin %d: a read from %d gets record %d of %q", begin, from,
+							r.Index, r.PartitionKey)
+					}
+				}
+				e.mustClose(t)
+			}
+			found := inspect(t, disk).found.Damage
+			if len(found) != 1 || found[0].From != 33 || found[0].To != 65 {
+				t.Errorf("begin %d: a check finds %+v", begin, found)
+			}
+		}
+	}
+	// Here the segment's first record is of the same millisecond in both directories.
+	for from, at := range map[uint64]func(i int64) int64{
+		49: func(i int64) int64 { return 968 + 2*i }, 64: func(i int64) int64 { return 1016 + i/2 },
+	} {
+		disk := filled("own ", own)
+		copySegment(t, filled("else", at), disk, name)
+		found := inspect(t, disk).found.Damage
+		if len(found) != 1 || found[0].From != from || found[0].To != 65 {
+			t.Errorf("a check finds %+v, and not the records from %d on", found, from)
+		}
+	}
+}
+
+func copySegment(t *testing.T, from, to *vfs.Mem, name string) {
+	t.Helper()
+	content := make([]byte, 32*128)
+	in, err := from.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = in.ReadAt(content, 0)
+	out, openErr := to.Open(name)
+	if err = errors.Join(err, openErr); err == nil {
+		_, err = out.WriteAt(content, 0)
+		err = errors.Join(err, in.Close(), out.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

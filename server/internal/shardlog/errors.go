@@ -35,6 +35,8 @@ type CorruptError struct {
 	Index  uint64 // of the record that belongs there
 	Next   uint64 // the first record behind this file: reading may continue there
 	Reason string
+
+	foreign bool // the file may be of another data directory: nothing behind is of this shard
 }
 
 func (e *CorruptError) Error() string {

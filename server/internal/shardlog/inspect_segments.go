@@ -126,9 +126,6 @@ func (in *Inspector) segment(ctx context.Context, sh *Inspected, e extent) error
 		var corrupt *CorruptError
 		switch {
 		case errors.Is(err, io.EOF):
-			if arrival != e.lastArrival {
-				lost(scan.off, e.end, "the last record's time is not that of the snapshot")
-			}
 			at := place{index: e.end, offset: e.size}
 			return in.beyond(ctx, sh, e.segment, at, size)
 		case errors.As(err, &corrupt):
@@ -160,7 +157,7 @@ func (in *Inspector) beyond(
 		return err
 	}
 	defer file.Close() //nolint:errcheck // only read
-	e := extent{segment: seg, end: ^uint64(0), size: size}
+	e := extent{segment: seg, end: anyIndex, size: size}
 	scan := e.scanner(file, from, size-from.offset)
 	scan.reuse = true
 	for ctx.Err() == nil {

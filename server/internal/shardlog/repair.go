@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	"github.com/runnel-stream/runnel/internal/vfs"
@@ -30,7 +31,8 @@ type repair struct {
 	log      []piece    // the records of the log's frames that the segments do not hold
 	kept     []piece    // after Plan: all records, in order
 	segments []output
-	ahead    bool // a segment had records beyond the log's end
+	foreign  map[uint64]bool // the segments whose files are of another shard's life: see foreign
+	ahead    bool            // a segment had records beyond the log's end
 }
 
 // piece is a chain of whole records: those of [first, end). Its bytes are in memory, or in a file.
@@ -308,6 +310,22 @@ func (sh *repair) unknown(from, to uint64) (parts []LostRange) {
 	}
 	add(sh.before, to)
 	return parts
+}
+
+// Discard removes the files of other directories that no new segment has replaced. A start would
+// remove them, too, but until then they would count as the shard's. Call it once the snapshot is
+// durable.
+func (r *Repairer) Discard() (err error) {
+	for _, sh := range r.planned {
+		for first := range sh.foreign {
+			if slices.ContainsFunc(sh.segments, func(o output) bool { return o.first == first }) {
+				continue
+			}
+			name := (&segment{shard: sh.known, first: first}).path()
+			err = errors.Join(err, r.store.cfg.FS.Remove(name))
+		}
+	}
+	return err
 }
 
 // Lost returns the lost records of all shards. Call it after Plan.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 )
@@ -28,6 +29,7 @@ func (r *Repairer) Plan(ctx context.Context) error {
 
 func (r *Repairer) plan(ctx context.Context, sh *repair) error {
 	var named []output
+	sh.foreign = map[uint64]bool{}
 	for _, image := range sh.image.segments {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -38,6 +40,10 @@ func (r *Repairer) plan(ctx context.Context, sh *repair) error {
 		pieces, err := r.pieces(sh, image.first, 0, image.size, image.end)
 		if err != nil {
 			return err
+		}
+		if image.foreign(pieces) {
+			sh.foreign[image.first] = true
+			continue
 		}
 		sh.kept = append(sh.kept, pieces...)
 		if len(pieces) == 1 && pieces[0].size == image.size {
@@ -52,8 +58,33 @@ func (r *Repairer) plan(ctx context.Context, sh *repair) error {
 	if err := r.fill(sh); err != nil {
 		return err
 	}
+	sh.kept = inOrder(sh.kept)
 	sh.lay(named, r.store.cfg.SegmentSize)
 	return nil
+}
+
+// inOrder returns the pieces without those that arrived before the ones in front of them, which are
+// not of this shard's life. A snapshot with them would be refused.
+func inOrder(pieces []piece) (kept []piece) {
+	last := int64(math.MinInt64)
+	for _, p := range pieces {
+		if p.firstArrival >= last && p.lastArrival >= p.firstArrival {
+			kept, last = append(kept, p), p.lastArrival
+		}
+	}
+	return kept
+}
+
+// foreign reports whether the whole records of a segment's file are those of another data
+// directory: their checksums hold (see segmentTimes). The times of the first and the last record
+// show it, at the two places that no record's data can imitate.
+func (seg segmentImage) foreign(pieces []piece) bool {
+	if len(pieces) == 0 {
+		return false
+	}
+	p, last := pieces[0], pieces[len(pieces)-1]
+	return p.offset == 0 && p.firstArrival != seg.firstArrival ||
+		last.offset+last.size == seg.size && last.lastArrival != seg.lastArrival
 }
 
 // pieces returns the whole records of a segment's bytes [from, to). The record first belongs to the
@@ -108,7 +139,7 @@ func (r *Repairer) fill(sh *repair) error {
 	}
 	for _, name := range names {
 		first, ok := parseSegmentName(name)
-		if !ok {
+		if !ok || sh.foreign[first] {
 			continue
 		}
 		from := int64(0)

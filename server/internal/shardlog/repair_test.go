@@ -22,11 +22,13 @@ func workbench(t *testing.T) *Repairer {
 	return r
 }
 
-func payloadOf(first uint64, count int) []byte {
-	b := &batch{first: first, count: count, arrival: 1000}
+func payloadOf(first uint64, count int) []byte { return payloadAt(first, count, 1000) }
+
+func payloadAt(first uint64, count int, arrival int64) []byte {
+	b := &batch{first: first, count: count, arrival: arrival}
 	p := appendBatchHeader(nil, 7, b)
 	for i := range count {
-		number := Number{Index: first + uint64(i), Arrival: 1000}
+		number := Number{Index: first + uint64(i), Arrival: arrival}
 		data := fmt.Appendf(nil, "record %d", number.Index)
 		p = appendFrame(p, frameSeed(7), number, Entry{"key", data})
 	}
@@ -53,6 +55,31 @@ func (r *Repairer) kept(t *testing.T) (indexes []uint64) {
 		}
 	}
 	return indexes
+}
+
+// Records that arrived before the ones in front of them are of another directory's log. A repair
+// takes none, and lists their places as lost, so that a start takes its snapshot.
+func TestRecordsOfAnEarlierTime(t *testing.T) {
+	r := workbench(t)
+	for i, arrival := range []int64{2000, 1000, 1500, 3000} {
+		if err := r.Replay(0, payloadAt(uint64(1+3*i), 3, arrival)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kept := r.kept(t); fmt.Sprint(kept) != "[1 2 3 10 11 12]" {
+		t.Errorf("kept %v", kept)
+	}
+	lost := r.Lost()
+	if len(lost) != 1 || lost[0].From != 4 || lost[0].To != 10 {
+		t.Errorf("lost %+v", lost)
+	}
+	snapshot, err := r.Freeze()(t.Context())
+	if err == nil {
+		_, _, err = decodeSnapshot(snapshot)
+	}
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // A damaged byte of a batch in the log costs at most the record that it belongs to, and the list of

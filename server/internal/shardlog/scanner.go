@@ -24,6 +24,8 @@ type scanner struct {
 	want  int64   // about the number of bytes that the caller will take in all
 	reuse bool    // overwrite the buffer: earlier frames become invalid
 	lent  *Chunks // lends the buffers, without reuse; may be nil
+	// times are those of the segment's first and last record, in [first, end); nil: unknown.
+	times *segmentTimes
 	// From record small on, frames of more than most bytes are not read: a *largeError. most 0: all
 	// are read.
 	small uint64
@@ -36,6 +38,30 @@ type scanner struct {
 	room []byte // the whole buffer, for reuse
 
 	short bool // the file is shorter than it should be
+}
+
+// segmentTimes are the arrivals of a segment's first and last record, of [first, end). A file with
+// other times is of another data directory. Its frames verify: their checksums cover the id of the
+// shard, and no directory.
+type segmentTimes struct {
+	first, end                uint64
+	firstArrival, lastArrival int64
+}
+
+var errForeign = errors.New("its time is not one of this segment's: the file may be of another " +
+	"data directory")
+
+func (t *segmentTimes) check(f frame) error {
+	if t == nil {
+		return nil
+	}
+	switch {
+	case f.arrival < t.firstArrival, f.arrival > t.lastArrival,
+		f.index == t.first && f.arrival != t.firstArrival,
+		f.index+1 == t.end && f.arrival != t.lastArrival:
+		return errForeign
+	}
+	return nil
 }
 
 // largeError is a frame that is not read: see scanner.most.
@@ -90,6 +116,9 @@ func (s *scanner) frame() (frame, error) {
 	if errors.Is(err, errShort) && s.short {
 		err = fmt.Errorf("the file ends at offset %d, not %d", s.off+int64(len(s.buf)), s.limit)
 	}
+	if err == nil {
+		err = s.times.check(f)
+	}
 	if err != nil {
 		return frame{}, s.corrupt(err)
 	}
@@ -143,6 +172,7 @@ func (s *scanner) read(want int) error {
 func (s *scanner) corrupt(reason error) error {
 	return &CorruptError{
 		File: s.name, Offset: s.off, Index: s.next, Next: s.end, Reason: reason.Error(),
+		foreign: errors.Is(reason, errForeign),
 	}
 }
 

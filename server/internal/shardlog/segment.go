@@ -62,6 +62,9 @@ func (e extent) scanner(file vfs.File, from place, want int64) *scanner {
 		file: file, name: e.path(), seed: e.shard.seed,
 		off: from.offset, next: from.index, limit: e.size, end: e.end, want: want,
 	}
+	if e.end != anyIndex {
+		s.times = &segmentTimes{e.first, e.end, e.firstArrival, e.lastArrival}
+	}
 	if e.shard.store.cfg.SkipDamaged {
 		s.behind = func(at place, corrupt *CorruptError) (place, error) {
 			return e.shard.store.behind(e, file, at, corrupt)

@@ -32,8 +32,8 @@ func (d *folder) checkReaches(n note, from LSN) error {
 	}
 	return &CorruptError{
 		File: fileName(d.dir, n.next), LSN: from,
-		Reason: fmt.Sprintf("the first block is not this file's, and a snapshot shows that the log "+
-			"went on there from position %d", n.end),
+		Reason: fmt.Sprintf("the first block is not this file's, and a snapshot shows that the "+
+			"log went on there from position %d", n.end),
 	}
 }
 
