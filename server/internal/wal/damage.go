@@ -24,17 +24,30 @@ func (d *folder) checkEnd(r *reader, n note) error {
 }
 
 // checkReaches returns a *CorruptError if the newest begun file ends before the place of the
-// snapshot, from. The log was durable up to there, so the announced file was in use: its content is
-// that of an earlier life, or of another file.
-func (d *folder) checkReaches(n note, from LSN) error {
-	if n.next == 0 || from <= n.end {
+// snapshot, from. The log was durable up to there. So an announced file was in use, and its content
+// is that of an earlier life, or of another file. Without one the log is older than the snapshot.
+func (d *folder) checkReaches(r *reader, n note, from LSN) error {
+	if from > r.start+LSN(max(r.size-blockSize, 0)) && n.next == 0 {
+		return d.gone(from)
+	}
+	if !n.ok || from <= n.end {
 		return nil
 	}
-	return &CorruptError{
+	// A note without effect, as of a next file that could not be begun, may have frames behind it.
+	if _, more, err := newReader(r.file, r.segment, n.end).next(); more || err != nil {
+		return err
+	}
+	corrupt := &CorruptError{
 		File: fileName(d.dir, n.next), LSN: from,
 		Reason: fmt.Sprintf("the first block is not this file's, and a snapshot shows that the "+
 			"log went on there from position %d", n.end),
 	}
+	if n.next == 0 {
+		corrupt.File = fileName(d.dir, r.generation)
+		corrupt.Offset = blockSize + int64(n.end-r.start)
+		corrupt.Reason = "the log ends here, and a snapshot shows that it went on"
+	}
+	return corrupt
 }
 
 // checkAnnounced returns a *CorruptError if the newest file announces a next file that is

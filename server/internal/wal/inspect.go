@@ -19,7 +19,8 @@ type Inspection struct {
 	Lossy    bool         // as Log.Life would return it
 	Leftover []string     // files of the log without use: the next start removes them
 	Damage   []*CorruptError
-	// Spare is damage that a start does without: to a snapshot beside a whole one.
+	// Spare is damage that a start does without: to a snapshot beside a whole one, or to the log
+	// between the two.
 	Spare []*CorruptError
 	Lost  []LostFrames
 	// Without lists the machines of which no snapshot is whole, although the log does not reach
@@ -90,6 +91,9 @@ type inspector struct {
 	highest  uint64        // generation, also of a file that was only announced
 	adopted  map[uint64]*CorruptError
 	base     Base // Config.Base
+	// With second set, a start could also begin at the state of older: see between.
+	second bool
+	older  LSN
 }
 
 func (in *inspector) inspect(ctx context.Context) error {
@@ -107,7 +111,7 @@ func (in *inspector) inspect(ctx context.Context) error {
 		return err
 	}
 	in.highest = max(in.highest, files.highest())
-	return in.files(ctx, files)
+	return errors.Join(in.files(ctx, files), in.between(ctx, files))
 }
 
 // damaged lists err and returns nil if err reports damage; it returns any other error.

@@ -41,6 +41,44 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 	return in.damaged(in.folder.checkUnbegun(files, last, in.found.End, note{}))
 }
 
+// between checks the frames from the older state up to the newest snapshot. A start needs them only
+// if that snapshot is damaged.
+func (in *inspector) between(ctx context.Context, files logFiles) error {
+	begun, to := files.begun(), in.found.Snapshot.LSN
+	first := firstNeeded(begun, in.older)
+	if !in.second || first < 0 || in.folder.salvage {
+		return nil
+	}
+	for i, s := range begun[first:] {
+		end := to
+		if rest := begun[first+i+1:]; len(rest) > 0 {
+			end = min(to, rest[0].start)
+		}
+		from := max(s.start, in.older)
+		if from >= end {
+			continue
+		}
+		err := in.folder.withReader(s, from, func(r *reader) error {
+			for r.lsn() < end {
+				_, ok, err := r.next()
+				if err = errors.Join(err, ctx.Err()); err != nil {
+					return err
+				}
+				if !ok {
+					in.found.Spare = append(in.found.Spare, in.folder.corruptAt(r, r.off,
+						"no frame verifies here, between the two snapshots"))
+					return nil
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // file reads the begun file with index i, from the log's end so far.
 func (in *inspector) file(ctx context.Context, files logFiles, i int, log *LogFile) error {
 	begun := files.begun()
@@ -86,7 +124,7 @@ func (in *inspector) last(files logFiles, r *reader) error {
 	in.ended = n
 	err = in.folder.checkAnnounced(files, r.generation, n)
 	if err == nil {
-		err = in.folder.checkReaches(n, r.lsn())
+		err = in.folder.checkReaches(r, n, r.lsn())
 	}
 	if err != nil {
 		in.endLost(fileName(in.folder.dir, n.next), max(n.end, r.lsn()))

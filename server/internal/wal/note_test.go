@@ -133,6 +133,83 @@ func TestTheNewestFileHasTheContentOfAnotherOne(t *testing.T) {
 	}
 }
 
+// The log's files are those of an older copy of the directory, and the snapshot is the present one.
+func TestTheLogIsOlderThanTheSnapshot(t *testing.T) {
+	for name, of := range map[string]struct {
+		frames uint64
+		killed bool
+	}{
+		"in the same file": {frames: 5}, "in another file": {frames: 40},
+		"in another file than that of a killed copy": {frames: 40, killed: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := vfs.NewCrashable()
+			b := start(t, config(disk))
+			b.commit(t, 900, upTo(5)...)
+			old := clone(disk)
+			b.stop(t)
+			if !of.killed {
+				old = clone(disk)
+			}
+			b = start(t, config(disk))
+			b.commit(t, 900, upTo(of.frames)...)
+			b.stop(t)
+			at := b.Durable()
+			mixed := clone(old)
+			copyFile(t, disk, mixed, snapshotName("data", at))
+			for range 2 {
+				if found, corrupt := outcome(t, mixed); corrupt == nil {
+					t.Fatalf("a snapshot at %d: %d frames", at, len(found))
+				}
+			}
+			if found := inspect(t, mixed); len(found.Damage) == 0 {
+				t.Error("Inspect has found nothing")
+			}
+		})
+	}
+}
+
+// A note that is older than the frames behind it is no sign of damage.
+func TestFramesBehindANote(t *testing.T) {
+	disk := vfs.NewCrashable()
+	b := start(t, config(disk))
+	b.commit(t, 900, upTo(3)...)
+	end := b.Durable()
+	b.commit(t, 900, upTo(2)...)
+	if err := b.Checkpoint(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	killed := clone(disk)
+	b.stop(t)
+	old := encodeNote(newest(t, killed), end, 0, false)
+	damage(t, killed, fileName("data", newest(t, killed)), noteAt,
+		func(p []byte) { copy(p, old) }, noteSize)
+	if found, corrupt := outcome(t, killed); corrupt != nil {
+		t.Errorf("%d frames, %v", len(found), corrupt)
+	}
+}
+
+func copyFile(t *testing.T, from, to vfs.FS, name string) {
+	t.Helper()
+	in, err := from.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size, err := in.Size()
+	content := make([]byte, size)
+	if err == nil {
+		_, err = in.ReadAt(content, 0)
+	}
+	out, createErr := to.Create(name)
+	if err = errors.Join(err, createErr, in.Close()); err == nil {
+		_, err = out.WriteAt(content, 0)
+		err = errors.Join(err, out.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // inspect reads a directory into a journal of its own.
 func inspect(t *testing.T, disk vfs.FS) *Inspection {
 	t.Helper()

@@ -216,7 +216,7 @@ func (rec *recovery) replayLast(
 			err = rec.folder.checkEnd(r, n)
 		}
 		if err == nil {
-			err = rec.folder.checkReaches(n, from)
+			err = rec.folder.checkReaches(r, n, from)
 		}
 		if err == nil {
 			err = rec.folder.checkAnnounced(files, s.generation, n)

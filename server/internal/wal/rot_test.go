@@ -267,6 +267,59 @@ func TestRotInBothSnapshots(t *testing.T) {
 	}
 }
 
+// Damage to the log between the two snapshots costs nothing as long as the newest one is whole. An
+// inspection lists it, since the older snapshot is of no use then.
+func TestRotBetweenTheSnapshots(t *testing.T) {
+	disk, ids, newest := twoSnapshots(t)
+	whole := inspect(t, disk)
+	if len(whole.Spare)+len(whole.Damage) > 0 {
+		t.Fatalf("undamaged: %v, %v", whole.Spare, whole.Damage)
+	}
+	older := LSN(0)
+	names, err := disk.List("data")
+	for _, name := range names {
+		if at, ok := snapshotLSN(name); ok && at != newest {
+			older = at
+		}
+	}
+	log, openErr := Open(Config{FS: disk, Dir: "data", ReadOnly: true})
+	if err = errors.Join(err, openErr); err != nil {
+		t.Fatal(err)
+	}
+	files, err := log.folder.listFiles()
+	if err = errors.Join(err, log.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	cases := 0
+	begun := files.begun()
+	for i, s := range begun {
+		end := newest
+		if i+1 < len(begun) {
+			end = min(end, begun[i+1].start)
+		}
+		name := fileName("data", s.generation)
+		for off := int64(blockSize); off < s.size; off += 100 {
+			at := s.start + LSN(off-blockSize)
+			if at < older || at+LSN(frameSize(900)) > end {
+				continue
+			}
+			hurt := clone(disk)
+			damage(t, hurt, name, off, flip, frameAlign)
+			found := inspect(t, hurt)
+			if len(found.Damage) > 0 || len(found.Spare) != 1 || found.Spare[0].File != name {
+				t.Fatalf("%s, byte %d: %v, %v", name, off, found.Damage, found.Spare)
+			}
+			if frames, corrupt := outcome(t, hurt); corrupt != nil || !slices.Equal(frames, ids) {
+				t.Fatalf("%s, byte %d: %d frames, %v", name, off, len(frames), corrupt)
+			}
+			cases++
+		}
+	}
+	if cases < 100 {
+		t.Errorf("only %d cases", cases)
+	}
+}
+
 // A log in memory keeps one snapshot.
 func TestOneSnapshotInMemory(t *testing.T) {
 	disk := vfs.NewMem()
