@@ -17,10 +17,16 @@ import (
 func copyTo(t *testing.T, fs vfs.FS, before func(name string)) (*vfs.Mem, Copied, error) {
 	t.Helper()
 	to := vfs.NewMem()
+	done, err := copyOnto(t, fs, to, before)
+	return to, done, err
+}
+
+func copyOnto(t *testing.T, fs vfs.FS, to *vfs.Mem, before func(name string)) (Copied, error) {
+	t.Helper()
 	if err := to.MkdirAll("data/wal"); err != nil {
 		t.Fatal(err)
 	}
-	done, err := Copy(fs, "data", func(name string, size int64, r io.Reader) error {
+	return Copy(fs, "data", func(name string, size int64, r io.Reader) error {
 		if before != nil {
 			before(name)
 		}
@@ -33,7 +39,29 @@ func copyTo(t *testing.T, fs vfs.FS, before func(name string)) (*vfs.Mem, Copied
 		}
 		return err
 	})
-	return to, done, err
+}
+
+// A backup that a checkpoint crossed copies the log once more. The copy then has the snapshot and the
+// files of the earlier attempt, too, and files between may be missing: that is no damage.
+func TestACopyOverAnEarlierAttempt(t *testing.T) {
+	for _, more := range []uint64{3, 20, 60} {
+		disk, copied := vfs.NewMem(), vfs.NewMem()
+		b := start(t, config(disk))
+		for _, frames := range []uint64{20, more} {
+			b.commit(t, 1000, upTo(frames)...)
+			if err := b.Checkpoint(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			b.commit(t, 1000, upTo(3)...)
+			if _, err := copyOnto(t, disk, copied, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.stop(t)
+		if found := inspect(t, copied); len(found.Damage)+len(found.Spare) > 0 {
+			t.Errorf("with %d frames between: %v, %v", more, found.Damage, found.Spare)
+		}
+	}
 }
 
 // TestACopyOfARunningLog has all frames, and counts as a life that may have lost some: its numbers
