@@ -275,7 +275,12 @@ func (b *backup) others(ctx context.Context) error {
 }
 
 func (b *backup) put(name string, mode fs.FileMode, size int64, r io.Reader) error {
-	if err := b.to.Put(name, mode, size, r); err != nil {
+	err := b.to.Put(name, mode, size, r)
+	if errors.Is(err, io.ErrUnexpectedEOF) { // a start cuts segments back
+		err = fmt.Errorf("the file became shorter meanwhile, as when the server is started again: "+
+			"run the command again: %w", err)
+	}
+	if err != nil {
 		return fmt.Errorf("copy %s: %w", name, err)
 	}
 	b.done[name] = size

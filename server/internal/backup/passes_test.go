@@ -258,6 +258,39 @@ func TestTheLastPass(t *testing.T) {
 	}
 }
 
+// discards is a target that copies as the others do, and keeps nothing.
+type discards struct{}
+
+func (discards) Put(_ string, _ fs.FileMode, size int64, r io.Reader) error {
+	if n, err := io.CopyN(io.Discard, r, size); err != nil || n < size {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// TestTheServerStartsMeanwhile: a start cuts a segment back between two steps of its copy. The error
+// names the remedy.
+func TestTheServerStartsMeanwhile(t *testing.T) {
+	e := open(t, vfs.NewMem())
+	e.put(1, 1000, 3)
+	e.checkpoint()
+	cut := false
+	disk := vfs.Inject(e.disk, func(op vfs.Op) error {
+		if cut || op.Kind != vfs.OpOpen || op.Name != segment(1, 1) {
+			return nil
+		}
+		cut = true
+		file, err := e.disk.Open(op.Name)
+		e.must(err)
+		e.must(errors.Join(file.Truncate(100), file.Close()))
+		return nil
+	})
+	_, err := backup.Run(t.Context(), disk, "data", discards{})
+	if err == nil || !strings.Contains(err.Error(), "run the command again") {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestAnotherBackupEnds: between the making of the hold's folder and the lock, another backup ends
 // and removes the folder. The backup waits, as for any other.
 func TestAnotherBackupEnds(t *testing.T) {

@@ -65,7 +65,7 @@ func (in *inspector) between(ctx context.Context, files logFiles) error {
 					return err
 				}
 				if !ok && r.off >= r.size && r.size >= r.made {
-					break // an earlier attempt of a backup copied this file, while it was the newest
+					break // an earlier attempt of a backup copied it while it was the newest
 				}
 				if !ok {
 					in.found.Spare = append(in.found.Spare, in.folder.corruptAt(r, r.off,
