@@ -91,7 +91,7 @@ type inspector struct {
 	highest  uint64        // generation, also of a file that was only announced
 	adopted  map[uint64]*CorruptError
 	base     Base // Config.Base
-	// With second set, a start could also begin at the state of older: see between.
+	// With second set, a start could also begin at the snapshot older: see between.
 	second bool
 	older  LSN
 }

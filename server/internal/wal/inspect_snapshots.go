@@ -49,8 +49,6 @@ func (in *inspector) snapshots(files logFiles) error {
 	}
 	if len(images) > 1 && chosen == &images[0] && len(images[1].damage) == 0 {
 		in.second, in.older = true, images[1].LSN
-	} else if len(images) == 1 && empty && chosen != nil {
-		in.second = true // the state before the log's beginning
 	}
 	switch {
 	case chosen != nil:

@@ -267,6 +267,22 @@ func TestRotInBothSnapshots(t *testing.T) {
 	}
 }
 
+// On a full disk the files before the only snapshot give way, in any order. That is no damage.
+func TestOneSnapshotWithoutTheFilesBefore(t *testing.T) {
+	disk, _ := rotting(t)
+	b := start(t, config(disk))
+	b.stop(t)
+	for generation := uint64(1); generation <= 2; generation++ {
+		left := clone(disk)
+		if err := left.Remove(fileName("data", generation)); err != nil {
+			t.Fatal(err)
+		}
+		if found := inspect(t, left); len(found.Spare)+len(found.Damage) > 0 {
+			t.Errorf("without file %d: %v, %v", generation, found.Spare, found.Damage)
+		}
+	}
+}
+
 // Damage to the log between the two snapshots costs nothing as long as the newest one is whole. An
 // inspection lists it, since the older snapshot is of no use then.
 func TestRotBetweenTheSnapshots(t *testing.T) {
