@@ -41,9 +41,9 @@ func (in *inspector) files(ctx context.Context, files logFiles) error {
 	return in.damaged(in.folder.checkUnbegun(files, last, in.found.End, note{}))
 }
 
-// between checks the frames from the older snapshot up to the newest one. A start needs them only if
-// the newest is damaged. Without an older snapshot the log need not reach back to its beginning, even
-// if the first file is there: on a full disk the files behind it give way.
+// between checks the frames from the older snapshot up to the newest one. A start needs them only
+// if the newest is damaged. Without an older snapshot the log need not reach back to its beginning,
+// even if the first file is there: on a full disk the files behind it give way.
 func (in *inspector) between(ctx context.Context, files logFiles) error {
 	begun, to := files.begun(), in.found.Snapshot.LSN
 	first := firstNeeded(begun, in.older)

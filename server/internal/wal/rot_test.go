@@ -269,8 +269,11 @@ func TestRotInBothSnapshots(t *testing.T) {
 
 // On a full disk the files before the only snapshot give way, in any order. That is no damage.
 func TestOneSnapshotWithoutTheFilesBefore(t *testing.T) {
-	disk, _ := rotting(t)
+	disk := vfs.NewCrashable()
 	b := start(t, config(disk))
+	b.journal.before(noCheckpoint)
+	b.commit(t, 900, upTo(60)...)
+	b.journal.before(nil)
 	b.stop(t)
 	for generation := uint64(1); generation <= 2; generation++ {
 		left := clone(disk)
