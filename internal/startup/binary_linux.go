@@ -12,8 +12,8 @@ import (
 )
 
 // releaseBinary unmaps the pages of the binary's code and constants (madvise(2), MADV_DONTNEED).
-// Only mappings that nobody can write are released: a written page would lose its content. So a
-// debugger that has set a breakpoint before has to set it again.
+// Only read-only mappings are released: a written page would lose its content. So a debugger has to
+// set its earlier breakpoints again.
 func releaseBinary() (err error) {
 	binary, err := os.Readlink("/proc/self/exe")
 	if err != nil {
