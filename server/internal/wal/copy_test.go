@@ -47,16 +47,20 @@ func TestACopyOverAnEarlierAttempt(t *testing.T) {
 	for _, more := range []uint64{3, 20, 60} {
 		disk, copied := vfs.NewMem(), vfs.NewMem()
 		b := start(t, config(disk))
+		b.journal.before(noCheckpoint)
 		for _, frames := range []uint64{20, more} {
 			b.commit(t, 1000, upTo(frames)...)
+			b.journal.before(nil)
 			if err := b.Checkpoint(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			b.journal.before(noCheckpoint)
 			b.commit(t, 1000, upTo(3)...)
 			if _, err := copyOnto(t, disk, copied, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
+		b.journal.before(nil)
 		b.stop(t)
 		if found := inspect(t, copied); len(found.Damage)+len(found.Spare) > 0 {
 			t.Errorf("with %d frames between: %v, %v", more, found.Damage, found.Spare)

@@ -117,8 +117,12 @@ func TestTheNewestFileHasTheContentOfAnotherOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk, ids := killed(t, frames...)
 			last := newestFile(t, disk)
-			if at, begin := inspect(t, disk).Snapshot.LSN, last.start; at <= begin {
-				t.Fatalf("the snapshot is at %d, and the newest file begins at %d", at, begin)
+			for try := 0; inspect(t, disk).Snapshot.LSN <= last.start; try++ { // checkpoints come late
+				if try == 100 {
+					t.Fatal("no snapshot has its place in the newest file")
+				}
+				disk, ids = killed(t, frames...)
+				last = newestFile(t, disk)
 			}
 			overwrite(t, disk, fileName("data", last.generation-1), fileName("data", last.generation))
 			for range 2 {
