@@ -45,6 +45,12 @@ func newest(t *testing.T, disk *vfs.Mem) uint64 {
 
 func newestFile(t *testing.T, disk *vfs.Mem) segment {
 	t.Helper()
+	begun := begunFiles(t, disk)
+	return begun[len(begun)-1]
+}
+
+func begunFiles(t *testing.T, disk *vfs.Mem) []segment {
+	t.Helper()
 	log, err := Open(Config{FS: disk, Dir: "data", ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +59,7 @@ func newestFile(t *testing.T, disk *vfs.Mem) segment {
 	if err = errors.Join(err, log.Close(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	begun := files.begun()
-	return begun[len(begun)-1]
+	return files.begun()
 }
 
 // overwrite gives a file the content of another one.

@@ -302,16 +302,8 @@ func TestRotBetweenTheSnapshots(t *testing.T) {
 	if len(whole.Spare)+len(whole.Damage) > 0 {
 		t.Fatalf("undamaged: %v, %v", whole.Spare, whole.Damage)
 	}
-	log, err := Open(Config{FS: disk, Dir: "data", ReadOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := log.folder.listFiles()
-	if err = errors.Join(err, log.Close(t.Context())); err != nil {
-		t.Fatal(err)
-	}
 	cases := 0
-	begun := files.begun()
+	begun := begunFiles(t, disk)
 	for i, s := range begun {
 		end := newest
 		if i+1 < len(begun) {
