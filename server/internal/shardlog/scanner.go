@@ -24,8 +24,8 @@ type scanner struct {
 	want  int64   // about the number of bytes that the caller will take in all
 	reuse bool    // overwrite the buffer: earlier frames become invalid
 	lent  *Chunks // lends the buffers, without reuse; may be nil
-	// times are those of the segment's first and last record, in [first, end); nil: unknown.
-	times *segmentTimes
+	// times are those of the segment's first and last record, in [first, end); end 0: unknown.
+	times segmentTimes
 	// From record small on, frames of more than most bytes are not read: a *largeError. most 0: all
 	// are read.
 	small uint64
@@ -52,10 +52,8 @@ var errForeign = errors.New("its time is not one of this segment's: the file may
 	"data directory")
 
 func (t *segmentTimes) check(f frame) error {
-	if t == nil {
-		return nil
-	}
 	switch {
+	case t.end == 0: // unknown
 	case f.arrival < t.firstArrival, f.arrival > t.lastArrival,
 		f.index == t.first && f.arrival != t.firstArrival,
 		f.index+1 == t.end && f.arrival != t.lastArrival:

@@ -63,7 +63,7 @@ func (e extent) scanner(file vfs.File, from place, want int64) *scanner {
 		off: from.offset, next: from.index, limit: e.size, end: e.end, want: want,
 	}
 	if e.end != anyIndex {
-		s.times = &segmentTimes{e.first, e.end, e.firstArrival, e.lastArrival}
+		s.times = segmentTimes{e.first, e.end, e.firstArrival, e.lastArrival}
 	}
 	if e.shard.store.cfg.SkipDamaged {
 		s.behind = func(at place, corrupt *CorruptError) (place, error) {
