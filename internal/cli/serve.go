@@ -134,10 +134,12 @@ func runServe(con *console.Console, c *cobra.Command, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	available := availableMemory(os.DirFS("/"))
-	warnMemory(cfg.Logger, "--items-memory", cfg.ItemsMemory, available)
+	if cfg.ItemsMemory > 0 || f.memory.size > 0 {
+		available := availableMemory(os.DirFS("/"))
+		warnMemory(cfg.Logger, "--items-memory", cfg.ItemsMemory, available)
+		warnMemory(cfg.Logger, "--memory", f.memory.size, available)
+	}
 	if f.memory.on {
-		warnMemory(cfg.Logger, "--memory", cfg.MemoryLimit, available)
 		defer boundHeap(cfg.MemoryLimit)()
 	}
 	srv, err := server.Open(ctx, cfg)
